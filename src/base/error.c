@@ -27,11 +27,13 @@ const char *tn_status_text(tn_status status)
     return "unknown status";
 }
 
-__attribute__((format(printf, 4, 0)))
-static void fill(tn_error *err, tn_status status, uint64_t offset, const char *format, va_list args)
+__attribute__((format(printf, 3, 0)))
+static void fill(tn_error *err, tn_status status, const char *format, va_list args)
 {
+    if (!err)
+        return;
     err->status = status;
-    err->offset = offset;
+    err->offset = TN_NO_OFFSET;
     err->reason = TN_REASON_NONE;
     err->file[0] = err->tensor[0] = err->value[0] = '\0';
     int n = vsnprintf(err->text, sizeof err->text, format, args);
@@ -39,14 +41,22 @@ static void fill(tn_error *err, tn_status status, uint64_t offset, const char *f
         err->text[tn_utf8_valid(err->text, strlen(err->text))] = '\0';
 }
 
-tn_status tn_fail(tn_error *err, tn_status status, uint64_t offset, const char *format, ...)
+tn_status tn_fail(tn_error *err, tn_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (err)
-        fill(err, status, offset, format, args);
+    fill(err, status, format, args);
     va_end(args);
     return status;
+}
+
+tn_status tn_fail_at(tn_error *err, tn_status status, uint64_t offset, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fill(err, status, format, args);
+    va_end(args);
+    return tn_at_byte(status, offset, err);
 }
 
 tn_status tn_refuse(tn_error *err, tn_status status, tn_reason reason, const char *value, const char *format,
@@ -54,8 +64,7 @@ tn_status tn_refuse(tn_error *err, tn_status status, tn_reason reason, const cha
 {
     va_list args;
     va_start(args, format);
-    if (err)
-        fill(err, status, TN_NO_OFFSET, format, args);
+    fill(err, status, format, args);
     va_end(args);
     return tn_with_reason(status, reason, value, err);
 }
@@ -64,13 +73,12 @@ tn_status tn_fail_errno(tn_error *err, int error_number, const char *what)
 {
     char reason[128];
     tn_status status = error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO;
-    return tn_fail(err, status, TN_NO_OFFSET, "%s: %s", what,
-                   strerror_r(error_number, reason, sizeof reason));
+    return tn_fail(err, status, "%s: %s", what, strerror_r(error_number, reason, sizeof reason));
 }
 
 tn_status tn_fail_nomem(tn_error *err)
 {
-    return tn_fail(err, TN_ERR_NOMEM, TN_NO_OFFSET, "out of memory");
+    return tn_fail(err, TN_ERR_NOMEM, "out of memory");
 }
 
 /* A cancelled operation failed nowhere. */

@@ -5,13 +5,17 @@
 #include <tenon/error.h>
 
 /* Fills `err` (may be NULL) and returns `status`, so that a failing function
- * ends in one line:  return tn_fail(err, TN_ERR_CORRUPT, at, "...", ...);
- * Strings from files go through tn_quote() first.  File, tensor and reason are
- * empty afterwards: whoever knows them notes them with the functions below. */
-__attribute__((format(printf, 4, 5)))
-tn_status tn_fail(tn_error *err, tn_status status, uint64_t offset, const char *format, ...);
+ * ends in one line:  return tn_fail(err, TN_ERR_CORRUPT, "...", ...);
+ * Strings from files go through tn_quote() first.  The error has no place and no
+ * reason yet: callers that know them add them with the functions below. */
+__attribute__((format(printf, 3, 4)))
+tn_status tn_fail(tn_error *err, tn_status status, const char *format, ...);
 
-/* The same without a byte and with what can be done about it: what tn_with_reason() notes. */
+/* tn_fail() at a byte of the file. */
+__attribute__((format(printf, 4, 5)))
+tn_status tn_fail_at(tn_error *err, tn_status status, uint64_t offset, const char *format, ...);
+
+/* tn_fail() with a reason, as tn_with_reason() notes it. */
 __attribute__((format(printf, 5, 6)))
 tn_status tn_refuse(tn_error *err, tn_status status, tn_reason reason, const char *value, const char *format,
                     ...);

@@ -46,7 +46,7 @@ tn_status tn_cbor_fail(const tn_cbor *c, uint64_t offset, tn_error *err)
 {
     if (c->status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
-    return tn_fail(err, c->status, offset == TN_NO_OFFSET ? offset : offset + c->at, "%s", c->why);
+    return tn_fail_at(err, c->status, offset == TN_NO_OFFSET ? offset : offset + c->at, "%s", c->why);
 }
 
 static const char *name_of(uint8_t first_byte)

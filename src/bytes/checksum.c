@@ -81,8 +81,8 @@ tn_status tn_hash_begin(tn_hash *h, tn_checksum kind, tn_error *err)
     if (kind == TN_CHECKSUM_NONE || kind == TN_CHECKSUM_CRC32C || kind == TN_CHECKSUM_CRC32)
         return TN_OK;
     if (kind != TN_CHECKSUM_SHA256)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "checksum algorithm %d is not one this build computes", (int)kind);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "checksum algorithm %d is not one this build computes",
+                       (int)kind);
     EVP_MD_CTX *sha;
     tn_status status = tn_crypto_begin(TN_CRYPTO_SHA256, &sha, err);
     h->sha = status ? NULL : sha;
@@ -181,8 +181,7 @@ tn_status tn_digest_parse(const char *text, tn_digest *digest, tn_error *err)
         status = parse_sha256(text + strlen(sha_prefix), digest);
     }
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "checksum: expected %s, found %s", expected,
-                       tn_quote_z(text).text);
+        return tn_fail(err, status, "checksum: expected %s, found %s", expected, tn_quote_z(text).text);
     return TN_OK;
 }
 

@@ -49,8 +49,7 @@ static tn_status decode(void *state, tn_coding *c, tn_error *err)
 {
     inflater *z = state;
     if (z->ended && c->nin)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
-                       "expected the end of the deflate data but found more");
+        return tn_fail(err, TN_ERR_CORRUPT, "expected the end of the deflate data but found more");
     if (z->ended)
         return TN_OK;
     z_stream *s = &z->stream;
@@ -67,7 +66,7 @@ static tn_status decode(void *state, tn_coding *c, tn_error *err)
     if (result == Z_MEM_ERROR)
         return tn_fail_nomem(err);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "deflate data is damaged: %s",
+        return tn_fail(err, TN_ERR_CORRUPT, "deflate data is damaged: %s",
                        s->msg ? s->msg : "it makes no sense");
     return TN_OK;
 }

@@ -64,8 +64,7 @@ tn_lock tn_identity_lock(int fd, unsigned seconds)
 
 static tn_status fail_changed(tn_error *err)
 {
-    return tn_fail(err, TN_ERR_CHANGED, TN_NO_OFFSET,
-                   "has changed since it was read: it is not replaced; try again");
+    return tn_fail(err, TN_ERR_CHANGED, "has changed since it was read: it is not replaced; try again");
 }
 
 tn_status tn_identity_check(int folder, const char *name, const tn_identity *read, tn_error *err)
@@ -86,8 +85,9 @@ tn_status tn_identity_claim(int folder, const char *name, const tn_identity *rea
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     tn_lock got = fd >= 0 ? tn_identity_lock(fd, WAIT_SECONDS) : TN_LOCK_NONE;
     if (got == TN_LOCK_BUSY)
-        status = tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is locked by another program, for more than %d "
-                         "seconds: it is not replaced", WAIT_SECONDS);
+        status = tn_fail(err, TN_ERR_IO,
+                         "is locked by another program, for more than %d seconds: it is not replaced",
+                         WAIT_SECONDS);
     else                        /* again: it may have changed while we waited */
         status = tn_identity_check(folder, name, read, err);
     if (status && fd >= 0)

@@ -34,7 +34,7 @@ tn_status tn_json_fail(const tn_json *j, uint64_t offset, tn_error *err)
 {
     if (j->status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
-    return tn_fail(err, j->status, offset == TN_NO_OFFSET ? offset : offset + j->at, "%s", j->why);
+    return tn_fail_at(err, j->status, offset == TN_NO_OFFSET ? offset : offset + j->at, "%s", j->why);
 }
 
 static tn_json_type type_of(char c)

@@ -41,8 +41,8 @@ tn_status tn_crypto_begin(tn_crypto_digest kind, EVP_MD_CTX **context, tn_error 
     EVP_MD *digest = fetch(kind);
     if (!digest)                /* libcrypto calls a digest unsupported too where memory ran out on the way to
                                  * it */
-        return tn_fail(err, TN_ERR_NOMEM, TN_NO_OFFSET,
-                       "libcrypto gives no %s: out of memory, or built without it", names[kind]);
+        return tn_fail(err, TN_ERR_NOMEM, "libcrypto gives no %s: out of memory, or built without it",
+                       names[kind]);
     *context = EVP_MD_CTX_new();
     if (*context && EVP_DigestInit_ex2(*context, digest, NULL) == 1)
         return TN_OK;

@@ -21,13 +21,13 @@ static tn_status fail_write(tn_error *err, int error_number)
 {
     char buffer[128];
     const char *reason = strerror_r(error_number, buffer, sizeof buffer);
-    return tn_fail(err, error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO, TN_NO_OFFSET,
+    return tn_fail(err, error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO,
                    "cannot write: %s (nothing was replaced)", reason);
 }
 
 static tn_status fail_directory(tn_error *err)
 {
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a directory: expected a regular file or none");
+    return tn_fail(err, TN_ERR_IO, "is a directory: expected a regular file or none");
 }
 
 bool tn_folder_of(const char *path, char folder[PATH_MAX])
@@ -87,7 +87,7 @@ static tn_status check_link(const tn_place *place, tn_error *err)
         return fail_write(err, ELOOP);
     bool of_everybody = (folder.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH);
     if (of_everybody && place->old.st_uid != geteuid() && place->old.st_uid != folder.st_uid)
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a symbolic link of another user (%lu) in a folder "
+        return tn_fail(err, TN_ERR_IO, "is a symbolic link of another user (%lu) in a folder "
                        "that everybody may write to: it is not followed; give the path that it leads to",
                        (unsigned long)place->old.st_uid);
     return TN_OK;
@@ -167,13 +167,12 @@ static tn_status find_once(const char *path, tn_place *place, bool *found, tn_er
 tn_status tn_place_find(const char *path, tn_place *place, tn_error *err)
 {
     if (!*path)
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the path is empty: expected the name of a file");
+        return tn_fail(err, TN_ERR_IO, "the path is empty: expected the name of a file");
     for (int i = 0; i < MAX_TRIES; i++) {
         bool found;
         tn_status status = find_once(path, place, &found, err);
         if (status || found)
             return status;
     }
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
-                   "is a symbolic link that changes all the time: nothing was replaced");
+    return tn_fail(err, TN_ERR_IO, "is a symbolic link that changes all the time: nothing was replaced");
 }

@@ -65,7 +65,7 @@ static tn_status fail_exists(tn_error *err)
 
 static tn_status fail_range(tn_error *err, uint64_t offset, uint64_t n)
 {
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+    return tn_fail(err, TN_ERR_LIMIT,
                    "cannot write %llu bytes at %llu: expected a file of at most %lld bytes",
                    (unsigned long long)n, (unsigned long long)offset, (long long)INT64_MAX);
 }
@@ -171,10 +171,9 @@ static tn_status create(tn_sink *s, tn_error *err)
 static tn_status check_old(const struct stat *old, bool replace, tn_error *err)
 {
     if (S_ISDIR(old->st_mode))
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a directory: expected a regular file or none");
+        return tn_fail(err, TN_ERR_IO, "is a directory: expected a regular file or none");
     if (!S_ISREG(old->st_mode))
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
-                       "is a FIFO, socket or device: expected a regular file or none");
+        return tn_fail(err, TN_ERR_IO, "is a FIFO, socket or device: expected a regular file or none");
     return replace ? TN_OK : fail_exists(err);
 }
 
@@ -488,8 +487,8 @@ tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *so
 {
     uint64_t size = tn_source_size(source);
     if (from > size || n > size - from)
-        return tn_fail(err, TN_ERR_TRUNCATED, from, "expected %llu more bytes, found %llu",
-                       (unsigned long long)n, (unsigned long long)(from < size ? size - from : 0));
+        return tn_fail_at(err, TN_ERR_TRUNCATED, from, "expected %llu more bytes, found %llu",
+                          (unsigned long long)n, (unsigned long long)(from < size ? size - from : 0));
     if (!fits_file(offset, n))
         return fail_range(err, offset, n);
     copy c = { .sink = sink, .source = source, .to = offset, .from = from };

@@ -360,8 +360,8 @@ static tn_status fail_taken(bool replace, tn_error *err)
 {
     if (!replace)
         return tn_sink_fail_exists(err);
-    return tn_fail(err, TN_ERR_CHANGED, TN_NO_OFFSET, "was made by another program at the same moment: "
-                   "nothing was replaced; try again");
+    return tn_fail(err, TN_ERR_CHANGED,
+                   "was made by another program at the same moment: nothing was replaced; try again");
 }
 
 /* Nobody else is at work any more: whether the file is awake does not change. */

@@ -63,8 +63,8 @@ static bool inside(const tn_source *s, uint64_t offset, uint64_t n)
 
 static tn_status outside(const tn_source *s, uint64_t offset, uint64_t n, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_TRUNCATED, offset, "expected %llu more bytes, found %llu",
-                   (unsigned long long)n, (unsigned long long)(offset < s->size ? s->size - offset : 0));
+    return tn_fail_at(err, TN_ERR_TRUNCATED, offset, "expected %llu more bytes, found %llu",
+                      (unsigned long long)n, (unsigned long long)(offset < s->size ? s->size - offset : 0));
 }
 
 const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t n)
@@ -121,6 +121,6 @@ tn_status tn_index_check_size(uint64_t size, uint64_t at, tn_error *err)
 {
     if (size <= TN_INDEX_MAX)
         return TN_OK;
-    return tn_fail(err, TN_ERR_LIMIT, at, "expected an index of at most %llu bytes but found %llu",
-                   (unsigned long long)TN_INDEX_MAX, (unsigned long long)size);
+    return tn_fail_at(err, TN_ERR_LIMIT, at, "expected an index of at most %llu bytes but found %llu",
+                      (unsigned long long)TN_INDEX_MAX, (unsigned long long)size);
 }

@@ -42,8 +42,8 @@ enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
 static tn_status fail_shrunk(uint64_t size, uint64_t found, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_TRUNCATED, found, "the file has shrunk: expected %llu bytes, found %llu",
-                   (unsigned long long)size, (unsigned long long)found);
+    return tn_fail_at(err, TN_ERR_TRUNCATED, found, "the file has shrunk: expected %llu bytes, found %llu",
+                      (unsigned long long)size, (unsigned long long)found);
 }
 
 static bool is_file_of(const named *n, const struct stat *st)
@@ -59,12 +59,11 @@ static tn_status check_same(const named *n, const struct stat *st, tn_error *err
     tn_identity now = tn_identity_of(st);
     now.changed = n->opened.changed;
     if (!is_file_of(n, st))
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
-                       "cannot be opened again: its name leads to another file now");
+        return tn_fail(err, TN_ERR_IO, "cannot be opened again: its name leads to another file now");
     if (now.size < n->opened.size)
         return fail_shrunk((uint64_t)n->opened.size, (uint64_t)now.size, err);
     if (!tn_identity_unchanged(&now, &n->opened))
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "has changed while it was read");
+        return tn_fail(err, TN_ERR_IO, "has changed while it was read");
     return TN_OK;
 }
 
@@ -135,7 +134,7 @@ static tn_status check_regular(mode_t mode, tn_error *err)
         kind = "socket";
     else if (S_ISCHR(mode) || S_ISBLK(mode))
         kind = "device";
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a %s: expected a regular file", kind);
+    return tn_fail(err, TN_ERR_IO, "is a %s: expected a regular file", kind);
 }
 
 /* Maps the whole file, guarded.  PRIVATE, because some file systems (FUSE with direct
@@ -286,7 +285,7 @@ tn_status tn_source_check(const tn_source *s, tn_error *err)
         return fail_shrunk(s->size, (uint64_t)st.st_size, err);
     if (harm == TN_HARM_CUT)            /* and has grown again */
         return fail_shrunk(s->size, at, err);
-    return harm ? tn_fail(err, TN_ERR_IO, at, "cannot read: %s", strerror(EIO)) : TN_OK;
+    return harm ? tn_fail_at(err, TN_ERR_IO, at, "cannot read: %s", strerror(EIO)) : TN_OK;
 }
 
 /* ---- reading ---- */

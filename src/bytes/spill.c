@@ -16,7 +16,7 @@ enum { ZEROS = 1 << 16 };
 static tn_status fail_file(const char *beside, const tn_error *why, tn_error *err)
 {
     const char *where = beside ? "" : "a temporary file (TMPDIR says where): ";
-    return tn_fail(err, why->status, TN_NO_OFFSET, "%s%s", where, why->text);
+    return tn_fail(err, why->status, "%s%s", where, why->text);
 }
 
 static tn_status open_file(tn_spill *s, const char *beside, tn_error *err)

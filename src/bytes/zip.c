@@ -82,15 +82,15 @@ static tn_status read_end64(const tn_source *source, ending *e, tn_error *err)
     tn_cur_take(&c, 4);
     uint64_t at = tn_cur_le(&c, 8);
     if (at > locator || locator - at < END64_BYTES)
-        return tn_fail(err, TN_ERR_CORRUPT, locator,
-                       "the zip64 end should be before byte %llu but is said to be at %llu",
-                       (unsigned long long)locator, (unsigned long long)at);
+        return tn_fail_at(err, TN_ERR_CORRUPT, locator,
+                          "the zip64 end should be before byte %llu but is said to be at %llu",
+                          (unsigned long long)locator, (unsigned long long)at);
     status = tn_source_read(source, at, bytes, END64_BYTES, err);
     c = cursor(bytes, END64_BYTES);
     if (!status && tn_cur_le(&c, 4) != END64_MARK)
-        return tn_fail(err, TN_ERR_CORRUPT, at,
-                       "expected the end of a zip64 archive, \"PK\\x06\\x06\", but found %s",
-                       found_mark(bytes).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, at,
+                          "expected the end of a zip64 archive, \"PK\\x06\\x06\", but found %s",
+                          found_mark(bytes).text);
     tn_cur_take(&c, 12);
     *e = (ending){ .at = at, .disk = tn_cur_le(&c, 4) };
     e->disk |= tn_cur_le(&c, 4);
@@ -127,8 +127,8 @@ static tn_status find_ending(const tn_source *source, ending *e, tn_error *err)
     if (!status && !e->found)
         status = find_in_tail(source, n, e, err);
     if (!status && !e->found)
-        status = tn_fail(err, TN_ERR_TRUNCATED, size,
-                         "expected the end of a zip archive in the last %zu bytes but found none", n);
+        status = tn_fail_at(err, TN_ERR_TRUNCATED, size,
+                            "expected the end of a zip archive in the last %zu bytes but found none", n);
     /* Some writers have a zip64 end where there is no need for it: then something is between the directory
      * and this one. */
     bool wide = !status && (e->count == MOST_16 || e->size == MOST_32 || e->offset == MOST_32 ||
@@ -143,14 +143,14 @@ tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory
     if (status)
         return status;
     if (e.disk || e.count != e.count_here)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, e.at, "an archive on several disks is not read");
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, e.at, "an archive on several disks is not read");
     if (e.size > e.at || e.offset != e.at - e.size)
-        return tn_fail(err, TN_ERR_CORRUPT, e.at,
-                       "expected a directory that ends here but it has %llu bytes at %llu",
-                       (unsigned long long)e.size, (unsigned long long)e.offset);
+        return tn_fail_at(err, TN_ERR_CORRUPT, e.at,
+                          "expected a directory that ends here but it has %llu bytes at %llu",
+                          (unsigned long long)e.size, (unsigned long long)e.offset);
     if (e.count > e.size / ENTRY_BYTES)
-        return tn_fail(err, TN_ERR_CORRUPT, e.at, "%llu members do not fit a directory of %llu bytes",
-                       (unsigned long long)e.count, (unsigned long long)e.size);
+        return tn_fail_at(err, TN_ERR_CORRUPT, e.at, "%llu members do not fit a directory of %llu bytes",
+                          (unsigned long long)e.count, (unsigned long long)e.size);
     const uint8_t *bytes = NULL;
     status = tn_index_check_size(e.size, e.at, err);
     if (!status)
@@ -185,9 +185,9 @@ tn_status tn_zip_next(tn_zip_directory *d, tn_zip_member *m, tn_error *err)
     *m = (tn_zip_member){ .at = d->at + c->pos };
     const uint8_t *mark = tn_cur_left(c) < 4 ? NULL : c->base + c->pos;
     if (tn_cur_le(c, 4) != ENTRY_MARK)
-        return tn_fail(err, TN_ERR_CORRUPT, m->at,
-                       "expected an entry of the archive's directory, \"PK\\x01\\x02\", but found %s",
-                       mark ? found_mark(mark).text : "its end");
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
+                          "expected an entry of the archive's directory, \"PK\\x01\\x02\", but found %s",
+                          mark ? found_mark(mark).text : "its end");
     tn_cur_take(c, 4);
     m->encrypted = tn_cur_le(c, 2) & FLAG_ENCRYPTED;
     m->method = (unsigned)tn_cur_le(c, 2);
@@ -201,12 +201,12 @@ tn_status tn_zip_next(tn_zip_directory *d, tn_zip_member *m, tn_error *err)
     const uint8_t *text = tn_cur_take(c, name), *fields = tn_cur_take(c, extra);
     tn_cur_take(c, comment);
     if (c->bad)
-        return tn_fail(err, TN_ERR_CORRUPT, m->at, "an entry reaches beyond the archive's directory");
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->at, "an entry reaches beyond the archive's directory");
     m->name = (tn_text){ (const char *)text, name };
     if (!take_zip64(cursor(fields, extra), m))
-        return tn_fail(err, TN_ERR_CORRUPT, m->at,
-                       "member %s: expected its sizes as zip64 but they are not there",
-                       tn_quote(m->name.ptr, name).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
+                          "member %s: expected its sizes as zip64 but they are not there",
+                          tn_quote(m->name.ptr, name).text);
     return TN_OK;
 }
 
@@ -220,8 +220,8 @@ static tn_status check_name(const tn_source *source, const tn_zip_member *m, uin
         if (status)
             return status;
         if (memcmp(buffer, m->name.ptr + done, n) != 0)
-            return tn_fail(err, TN_ERR_CORRUPT, at, "member %s has another name in its own header",
-                           tn_quote(m->name.ptr, m->name.len).text);
+            return tn_fail_at(err, TN_ERR_CORRUPT, at, "member %s has another name in its own header",
+                              tn_quote(m->name.ptr, m->name.len).text);
         done += n;
     }
     return TN_OK;
@@ -232,31 +232,31 @@ tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_z
     uint8_t bytes[TN_ZIP_LOCAL_BYTES];
     tn_quoted name = tn_quote(m->name.ptr, m->name.len);
     if (m->local > d->at || d->at - m->local < TN_ZIP_LOCAL_BYTES)
-        return tn_fail(err, TN_ERR_CORRUPT, m->at,
-                       "member %s is said to be at %llu but the directory begins at %llu", name.text,
-                       (unsigned long long)m->local, (unsigned long long)d->at);
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
+                          "member %s is said to be at %llu but the directory begins at %llu", name.text,
+                          (unsigned long long)m->local, (unsigned long long)d->at);
     tn_status status = tn_source_read(source, m->local, bytes, sizeof bytes, err);
     if (status)
         return status;
     tn_cur c = cursor(bytes, sizeof bytes);
     if (tn_cur_le(&c, 4) != LOCAL_MARK)
-        return tn_fail(err, TN_ERR_CORRUPT, m->local,
-                       "expected the header of member %s, \"PK\\x03\\x04\", but found %s", name.text,
-                       found_mark(bytes).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->local,
+                          "expected the header of member %s, \"PK\\x03\\x04\", but found %s", name.text,
+                          found_mark(bytes).text);
     tn_cur_take(&c, 4);
     unsigned method = (unsigned)tn_cur_le(&c, 2);
     tn_cur_take(&c, 16);
     uint64_t length = tn_cur_le(&c, 2), extra = tn_cur_le(&c, 2),
              room = d->at - m->local - TN_ZIP_LOCAL_BYTES;
     if (method != m->method || length != m->name.len)
-        return tn_fail(err, TN_ERR_CORRUPT, m->local,
-                       "member %s: expected method %u and a name of %zu bytes in its own header, as in "
-                       "the directory, but found %u and %llu",
-                       name.text, m->method, m->name.len, method, (unsigned long long)length);
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->local,
+                          "member %s: expected method %u and a name of %zu bytes in its own header, as in "
+                          "the directory, but found %u and %llu", name.text, m->method, m->name.len, method,
+                          (unsigned long long)length);
     if (length + extra > room || m->size > room - length - extra)
-        return tn_fail(err, TN_ERR_CORRUPT, m->at,
-                       "member %s: its header and its %llu bytes do not fit the %llu before the directory",
-                       name.text, (unsigned long long)m->size, (unsigned long long)(d->at - m->local));
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
+                          "member %s: its header and its %llu bytes do not fit the %llu before the directory",
+                          name.text, (unsigned long long)m->size, (unsigned long long)(d->at - m->local));
     m->data = m->local + TN_ZIP_LOCAL_BYTES + length + extra;
     return check_name(source, m, m->local + TN_ZIP_LOCAL_BYTES, err);
 }

@@ -45,7 +45,7 @@ static tn_status fail_zstd(tn_error *err, tn_status status, const char *what, si
 {
     if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation)
         return tn_fail_nomem(err);
-    return tn_fail(err, status, TN_NO_OFFSET, "%s: %s", what, ZSTD_getErrorName(code));
+    return tn_fail(err, status, "%s: %s", what, ZSTD_getErrorName(code));
 }
 
 /* A compressor in one known state: whatever it did before leaves no trace in the output. */
@@ -98,7 +98,7 @@ static tn_status stream_begin(void *state, int level, uint64_t total, unsigned j
     /* Without threads libzstd would cut the data differently, and the same
      * input would give other bytes: no quiet way round that. */
     if (ZSTD_cParam_getBounds(ZSTD_c_nbWorkers).upperBound < 1)
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_IO,
                        "cannot compress: expected a libzstd with threads, found one built without");
     tn_status status = set_up(z, level, workers_for(jobs), err);
     if (status)
@@ -132,9 +132,8 @@ static tn_status stream_write(void *state, const void *data, size_t n, tn_emit_f
 {
     coder *z = state;
     if (n > z->left)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "cannot compress: expected %llu more bytes, found %llu", (unsigned long long)z->left,
-                       (unsigned long long)n);
+        return tn_fail(err, TN_ERR_ARGUMENT, "cannot compress: expected %llu more bytes, found %llu",
+                       (unsigned long long)z->left, (unsigned long long)n);
     z->left -= n;
     ZSTD_inBuffer in = { data, n, 0 };
     return n ? pump(z, &in, ZSTD_e_continue, emit, context, err) : TN_OK;
@@ -145,8 +144,7 @@ static tn_status stream_end(void *state, tn_emit_fn emit, void *context, tn_erro
 {
     coder *z = state;
     if (z->left)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "cannot compress: expected %llu more bytes, found the end",
+        return tn_fail(err, TN_ERR_ARGUMENT, "cannot compress: expected %llu more bytes, found the end",
                        (unsigned long long)z->left);
     ZSTD_inBuffer in = { NULL, 0, 0 };
     return pump(z, &in, ZSTD_e_end, emit, context, err);
@@ -188,7 +186,7 @@ static void decode_end(void *state)
 static tn_status fail_decode(tn_error *err, size_t code)
 {
     if (ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_LIMIT,
                        "zstd data needs a larger window than %llu MiB, the most that libzstd decodes",
                        1ull << (largest_log() - 20));
     return fail_zstd(err, TN_ERR_CORRUPT, "zstd data does not decode", code);
@@ -210,10 +208,10 @@ static tn_status look_at_header(coder *z, ZSTD_inBuffer *in, tn_error *err)
     }
     z->in_frame = look == TN_ZSTD_IS_FRAME;
     if (look == TN_ZSTD_NO_FRAME)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_CORRUPT,
                        "zstd data does not decode: expected a frame but found other bytes");
     if (z->in_frame && frame.window > z->largest)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_LIMIT,
                        "zstd data needs a window of %llu bytes, more than the %llu it was said to need",
                        (unsigned long long)frame.window, (unsigned long long)z->largest);
     return TN_OK;

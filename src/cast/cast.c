@@ -21,18 +21,16 @@ enum { BLOCK = 1024, CODES = 256, MAX_ELEMENT = 16 };
 static tn_status check_options(const tn_cast_options *o, tn_error *err)
 {
     if ((unsigned)o->round > TN_ROUND_STOCHASTIC)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a rounding mode of 0 to %d but found %d",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a rounding mode of 0 to %d but found %d",
                        TN_ROUND_STOCHASTIC, (int)o->round);
     if ((unsigned)o->overflow > TN_OVERFLOW_ERROR)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected an overflow mode of 0 to %d but found %d", TN_OVERFLOW_ERROR,
-                       (int)o->overflow);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected an overflow mode of 0 to %d but found %d",
+                       TN_OVERFLOW_ERROR, (int)o->overflow);
     if ((unsigned)o->nan > TN_NAN_ERROR)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d",
-                       TN_NAN_ERROR, (int)o->nan);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a NaN mode of 0 to %d but found %d", TN_NAN_ERROR,
+                       (int)o->nan);
     if (!isfinite(o->scale))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a finite scale but found %f",
-                       (double)o->scale);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a finite scale but found %f", (double)o->scale);
     return TN_OK;
 }
 
@@ -40,15 +38,13 @@ static tn_status check_pair(tn_dtype to, tn_dtype from, const tn_cast_options *o
 {
     const tn_dtype_info *t = tn_dtype_get(to), *f = tn_dtype_get(from);
     if (!t || !f)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "a cast needs two known types but found one from %s to %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "a cast needs two known types but found one from %s to %s",
                        f ? f->name : "an unknown type", t ? t->name : "an unknown type");
     tn_status status = check_options(o, err);
     if (status != TN_OK)
         return status;
     if (f->kind == TN_KIND_COMPLEX && t->kind != TN_KIND_COMPLEX && !o->drop_imaginary)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s to %s would lose the imaginary parts", f->name,
-                       t->name);
+        return tn_fail(err, TN_ERR_LOSS, "%s to %s would lose the imaginary parts", f->name, t->name);
     return TN_OK;
 }
 
@@ -218,7 +214,7 @@ static tn_status make_plan(tn_cast_plan *plan, const tn_kernels *kernels, tn_dty
         .refuses_every_nan = own.nan == TN_NAN_ERROR,
     };
     if (order != TN_LITTLE_ENDIAN && order != TN_BIG_ENDIAN)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%d is no byte order", (int)order);
+        return tn_fail(err, TN_ERR_ARGUMENT, "%d is no byte order", (int)order);
     if (order != TN_HOST_ORDER && plan->from->swap_bytes > 1)
         plan->swap = plan->from->swap_bytes;
     plan->refused = refused_flags(plan->to, &own);
@@ -439,7 +435,7 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
         plan->args.has_scale && plan->to->dtype == TN_FLOAT64 ? tn_dtype_get(TN_FLOAT32) : plan->to;
     write_value(value, sizeof value, plan->from_dtype, element);
     if (flags & TN_ENCODED_NAN && plan->refuses_every_nan)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, which the NaN mode refuses", where, value);
+        return tn_fail(err, TN_ERR_LOSS, "%s is %s, which the NaN mode refuses", where, value);
     if (flags & TN_ENCODED_NAN)
         return tn_refuse(err, TN_ERR_LOSS, TN_REASON_NAN, "zero", "%s is %s, and %s has no NaN", where, value,
                          plan->to_name);
@@ -447,7 +443,7 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
         snprintf(scale, sizeof scale, "times the scale %.9g ", (double)plan->args.scale);
     tn_code_put(code, 0, left->bits < 8 ? 8 : left->bits, tn_dtype_limit(left, x.negative || below));
     write_value(limit, sizeof limit, left->dtype, code);
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, %s%s %s's %s %s", where, value, scale,
+    return tn_fail(err, TN_ERR_LOSS, "%s is %s, %s%s %s's %s %s", where, value, scale,
                    below ? "below" : "beyond", left->name,
                    below ? "smallest" : x.negative ? "lowest" : "largest", limit);
 }
@@ -465,8 +461,8 @@ static tn_status refuse_first(const tn_cast_plan *plan, const void *src, size_t 
             return refuse(plan, element, x, flags, where, err);
         }
     }
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                   "a kernel refused an element of %s that the definition allows", plan->from->name);
+    return tn_fail(err, TN_ERR_LOSS, "a kernel refused an element of %s that the definition allows",
+                   plan->from->name);
 }
 
 tn_status tn_cast_block(const tn_cast_plan *plan, void *dst, const void *src, size_t n, uint64_t first,

@@ -201,18 +201,15 @@ static tn_status check_layouts(const job *j, tn_error *err)
     const layout *both[] = { &j->to, &j->from };
     for (unsigned k = 0; k < 2; k++)
         if (both[k]->bits < 8 && !is_dense(both[k]))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "elements of %u bits must be dense",
-                           both[k]->bits);
+            return tn_fail(err, TN_ERR_ARGUMENT, "elements of %u bits must be dense", both[k]->bits);
     for (uint32_t i = 0; i < j->to.rank; i++)
         if (j->to.stride[i] == 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "the destination has a stride of 0: %" PRId64 " elements in one place",
                            j->to.shape[i]);
     if (j->in_place && (!is_dense(&j->to) || !is_dense(&j->from) || j->to.bits > j->from.bits))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "a cast in place needs dense arrays and an element no wider "
-                       "than the source's %u bits but found %u",
-                       j->from.bits, j->to.bits);
+        return tn_fail(err, TN_ERR_ARGUMENT, "a cast in place needs dense arrays and an element no wider "
+                       "than the source's %u bits but found %u", j->from.bits, j->to.bits);
     return TN_OK;
 }
 
@@ -233,8 +230,7 @@ tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, cons
     if (status != TN_OK || count == 0)
         return status;
     if (!dst_data || !src_data)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data",
-                       dst_data ? "source" : "destination");
+        return tn_fail(err, TN_ERR_ARGUMENT, "the %s has no data", dst_data ? "source" : "destination");
     job j = {
         .plan = &plan, .to = layout_of(dst), .from = layout_of(src), .dst = dst_data, .src = src_data,
         .count = count,

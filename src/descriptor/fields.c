@@ -135,7 +135,7 @@ tn_status tn_wia_fail(const tn_wia_reader *r, const char *text, size_t n, tn_err
         return tn_fail_nomem(err);
     char path[240];
     path_of(text, j->at < n ? j->at : n, path, sizeof path);
-    return tn_fail(err, j->status, j->at, "%s%s%s", path, path[0] ? ": " : "", j->why);
+    return tn_fail_at(err, j->status, j->at, "%s%s%s", path, path[0] ? ": " : "", j->why);
 }
 
 /* --- keys --- */

@@ -18,22 +18,20 @@ static tn_status buffer_bytes(const tn_descriptor *d, const tn_symbols *symbols,
 {
     const tn_dtype_info *type = tn_dtype_get(d->dtype);
     if (d->sparse.format)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a dense tensor but found %s data in the document",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a dense tensor but found %s data in the document",
                        tn_symbol_phrase(d->sparse.format).text);
     if (!type)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a type of known size but found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a type of known size but found %s",
                        d->base_type ? tn_quote_z(d->base_type).text : "none");
     tn_bit_span span = tn_descriptor_span(d, symbols, type->bits);
     if (span.unbounded)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s: expected a largest value but found %s",
+        return tn_fail(err, TN_ERR_LIMIT, "%s: expected a largest value but found %s",
                        tn_symbol_phrase(span.unbounded).text,
                        tn_symbol_is_endless(symbols, span.unbounded) ? "no maximum"
-                                                                      : "that no value is allowed");
+                       : "that no value is allowed");
     tn_wide whole = (span.high + 7) / 8;
     if (whole > UINT64_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "expected a buffer of less than 2^64 bytes but found more");
+        return tn_fail(err, TN_ERR_LIMIT, "expected a buffer of less than 2^64 bytes but found more");
     *bytes = (uint64_t)whole;
     return TN_OK;
 }
@@ -74,8 +72,7 @@ static tn_status check_names(const tn_symbols *symbols, const tn_wia_binding *bi
         if (tn_symbols_find(symbols, bindings[i].symbol))
             continue;
         list_names(symbols, known, sizeof known);
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a symbol of the descriptor (%s) but found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a symbol of the descriptor (%s) but found %s",
                        symbols->count ? known : "it has none", tn_quote_z(bindings[i].symbol).text);
     }
     return TN_OK;
@@ -90,16 +87,15 @@ static tn_status bind_symbol(tn_wia_constraint *c, const tn_wia_binding *binding
         if (strcmp(bindings[i].symbol, c->symbol) != 0)
             continue;
         if (found && found->value != bindings[i].value)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "%s: expected one value but found %" PRId64 " and %" PRId64, name.text,
-                           found->value, bindings[i].value);
+            return tn_fail(err, TN_ERR_ARGUMENT, "%s: expected one value but found %" PRId64 " and %" PRId64,
+                           name.text, found->value, bindings[i].value);
         found = &bindings[i];
     }
     if (!found)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s: expected %s but found no value", name.text,
+        return tn_fail(err, TN_ERR_ARGUMENT, "%s: expected %s but found no value", name.text,
                        tn_constraint_phrase(c).text);
     if (!tn_constraint_allows(c, found->value))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s: expected %s but found %" PRId64, name.text,
+        return tn_fail(err, TN_ERR_ARGUMENT, "%s: expected %s but found %" PRId64, name.text,
                        tn_constraint_phrase(c).text, found->value);
     c->min = c->max = found->value;
     c->multiple_of = 1;
@@ -116,7 +112,7 @@ static tn_status resolve_shape(tn_descriptor *d, const tn_symbols *symbols, tn_a
         const char *symbol = d->dimensions[i].symbol;
         own[i].value = symbol ? tn_symbols_find(symbols, symbol)->max : d->dimensions[i].value;
         if (symbol && d->physical_shape && own[i].value > d->physical_shape[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "%s: expected at most %" PRId64 ", physical_shape[%u], but found %" PRId64,
                            tn_symbol_phrase(symbol).text, d->physical_shape[i], i, own[i].value);
         if (d->physical_shape && own[i].value < d->physical_shape[i])
@@ -134,9 +130,8 @@ static tn_status resolve_strides(tn_descriptor *d, const tn_symbols *symbols, tn
     for (uint32_t i = 0; own && i < d->rank; i++) {
         tn_wia_range value = tn_product_range(symbols, &d->strides[i]);
         if (value.unbounded || value.high > INT64_MAX || value.low < INT64_MIN)
-            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                           "memory.strides[%u]: expected %s to fit 64 bits but found more", i,
-                           tn_product_phrase(&d->strides[i]).text);
+            return tn_fail(err, TN_ERR_LIMIT, "memory.strides[%u]: expected %s to fit 64 bits but found more",
+                           i, tn_product_phrase(&d->strides[i]).text);
         own[i].factor = (int64_t)value.high;
     }
     d->strides = own;
@@ -276,13 +271,11 @@ static tn_status narrow(const tn_descriptor *const *descriptors, tn_wia_constrai
     both.min = c->min > all->min ? c->min : all->min;
     both.max = c->max < all->max ? c->max : all->max;
     if (!lcm(all->multiple_of, c->multiple_of, &both.multiple_of))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "%s: expected a common multiple of %" PRId64 " (%s) and %" PRId64
-                       " (%s) below 2^63 but found none",
-                       tn_symbol_phrase(c->symbol).text, all->multiple_of, title(descriptors, *last).text,
-                       c->multiple_of, title(descriptors, next->from).text);
+        return tn_fail(err, TN_ERR_LIMIT, "%s: expected a common multiple of %" PRId64 " (%s) and %" PRId64
+                       " (%s) below 2^63 but found none", tn_symbol_phrase(c->symbol).text, all->multiple_of,
+                       title(descriptors, *last).text, c->multiple_of, title(descriptors, next->from).text);
     if (!tn_constraint_bounds(&both, &low, &high))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "%s: expected one value for all, but %s leaves %s and %s wants %s",
                        tn_symbol_phrase(c->symbol).text, title(descriptors, *last).text,
                        tn_constraint_phrase(all).text, title(descriptors, next->from).text,
@@ -303,8 +296,7 @@ static tn_status unify_one(const tn_descriptor *const *descriptors, const claim 
     *all = items[0].constraint;
     *used = 1;
     if (!tn_constraint_bounds(all, &low, &high))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "%s: expected a value that %s allows but there is not %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "%s: expected a value that %s allows but there is not %s",
                        tn_symbol_phrase(all->symbol).text, title(descriptors, last).text,
                        tn_constraint_phrase(all).text);
     for (; *used < n && strcmp(items[*used].constraint.symbol, all->symbol) == 0 && !status; ++*used)

@@ -91,7 +91,7 @@ static void put_json(writer *w, const char *key, const char *json)
     if (j.status == TN_ERR_NOMEM)
         w->out->bad = true;
     else if (j.status)
-        w->status = tn_fail(w->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected one JSON value for %s: %s",
+        w->status = tn_fail(w->err, TN_ERR_ARGUMENT, "expected one JSON value for %s: %s",
                             tn_quote_z(key).text, j.why);
     put_key(w, key);
     tn_buf_puts(w->out, json);
@@ -122,8 +122,8 @@ static void put_string(writer *w, const char *key, const char *text)
 
 static void refuse_value(writer *w, const char *key)
 {
-    w->status = tn_fail(w->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                        "%s has a value that the specification has no word for", key);
+    w->status = tn_fail(w->err, TN_ERR_ARGUMENT, "%s has a value that the specification has no word for",
+                        key);
 }
 
 static void put_word(writer *w, const char *key, const tn_words *words, int value)
@@ -389,7 +389,7 @@ static void check_stride_symbols(writer *w)
         for (uint32_t k = 0; k < d->strides[i].nsymbols; k++)
             if (!tn_is_symbol(d->strides[i].symbols[k]))
                 w->status =
-                    tn_fail(w->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                    tn_fail(w->err, TN_ERR_ARGUMENT,
                             "memory.strides[%u]: expected symbols of letters, digits and _ but found %s", i,
                             tn_quote_z(d->strides[i].symbols[k]).text);
 }
@@ -644,7 +644,7 @@ static tn_status write_one(const tn_descriptor *d, unsigned indent, tn_buf *out,
     if (w.status)
         return w.status;
     if (w.written < d->nextra)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "%zu of %zu extra members stand in objects that the descriptor does not have",
                        d->nextra - w.written, d->nextra);
     return TN_OK;
@@ -666,7 +666,7 @@ static tn_status write_readable(const tn_descriptor *d, bool in_list, tn_buf *ou
     status = tn_descriptor_readable((const char *)out->data + begin, out->size - begin, in_list, &why);
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
-    return status ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", why.text) : TN_OK;
+    return status ? tn_fail(err, TN_ERR_ARGUMENT, "%s", why.text) : TN_OK;
 }
 
 static tn_status write_list(const tn_descriptor *descriptors, size_t n, tn_buf *out, tn_error *err)
@@ -687,8 +687,7 @@ tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n, bool 
 {
     tn_buf out = { 0 };
     if (!list && n != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected 1 descriptor where there is no list but found %zu", n);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected 1 descriptor where there is no list but found %zu", n);
     tn_status status =
         list ? write_list(descriptors, n, &out, err) : write_readable(descriptors, false, &out, err);
     tn_buf_put(&out, "\n", 2);

@@ -37,8 +37,7 @@ static tn_status make_folder(tn_c_files *files, const char *folder, tn_error *er
         snprintf(files->folder, sizeof files->folder, "%s", folder);
     else if (errno == ENOENT)
         return in_file(err,
-                       tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
-                               "cannot make the folder: expected its parent folder to exist"),
+                       tn_fail(err, TN_ERR_IO, "cannot make the folder: expected its parent folder to exist"),
                        folder);
     else if (errno != EEXIST)
         return in_file(err, tn_fail_errno(err, errno, "cannot make the folder"), folder);

@@ -73,9 +73,8 @@ static tn_status find_largest(void *context, const uint8_t *bytes, size_t n, tn_
         float scale;
         memcpy(&scale, bytes + i * sizeof scale, sizeof scale);
         if (!(scale > 0) || isinf(scale))
-            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                           "scale %.9g at %llu: MLI expects a finite one above 0", (double)scale,
-                           (unsigned long long)s->index);
+            return tn_fail(err, TN_ERR_UNSUPPORTED, "scale %.9g at %llu: MLI expects a finite one above 0",
+                           (double)scale, (unsigned long long)s->index);
         s->largest = scale > s->largest ? scale : s->largest;
     }
     return TN_OK;
@@ -241,7 +240,7 @@ static tn_status plan_shape(const job *j, tn_c_tensor *c, tn_error *err)
         c->shape[i] = t->shape[i];
     tn_status status = tn_shape_count(c->rank, c->shape, &c->count);
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "its shape has no number of elements");
+        return tn_fail(err, status, "its shape has no number of elements");
     if (c->count == 0)
         return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_ONLY, NULL,
                          "it is empty, MLI expects at least one element: leave it out");
@@ -310,7 +309,7 @@ static tn_status plan(job *j, tn_error *err)
 {
     tn_status status = tn_walk_choose(&j->walk, j->in, j->o.only, j->o.nonly, err);
     if (!status && j->walk.count == 0)
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "there is no tensor to export");
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, "there is no tensor to export");
     if (!status)
         status = plan_tensors(j, err);
     return status ? status : check_kept(j, err);
@@ -565,20 +564,18 @@ static tn_status take_options(job *j, const tn_export_options *given, tn_error *
     if (!j->o.align)
         j->o.align = TN_EXPORT_ALIGN;
     if (j->o.mli > TN_MLI_2_0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no MLI version %d", (int)j->o.mli);
+        return tn_fail(err, TN_ERR_ARGUMENT, "there is no MLI version %d", (int)j->o.mli);
     if (!tn_is_power_of_two(j->o.align) || j->o.align < TN_EXPORT_ALIGN || j->o.align > TN_EXPORT_MAX_ALIGN)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "alignment %llu: expected a power of two from %d to %d",
+        return tn_fail(err, TN_ERR_ARGUMENT, "alignment %llu: expected a power of two from %d to %d",
                        (unsigned long long)j->o.align, TN_EXPORT_ALIGN, TN_EXPORT_MAX_ALIGN);
     if (j->o.section && !is_section(j->o.section))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "section %s: expected letters, digits, '.', '_', '$' and '-', at most %d of them",
                        tn_quote_z(j->o.section).text, TN_EXPORT_MAX_SECTION);
     if (j->o.name && !tn_c_is_prefix(j->o.name))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "name %s: expected letters, digits and single underscores between them, a letter "
-                       "first and at most %d of them",
-                       tn_quote_z(j->o.name).text, TN_EXPORT_MAX_NAME);
+                       "first and at most %d of them", tn_quote_z(j->o.name).text, TN_EXPORT_MAX_NAME);
     if (j->o.name)
         snprintf(j->name, sizeof j->name, "%s", j->o.name);
     else

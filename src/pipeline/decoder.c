@@ -91,15 +91,14 @@ static tn_status take_part(const tn_tensor *t, const tn_scaled_part *expected, b
     uint64_t nbytes;
     *part = find_part(t, expected->role);
     if (!*part)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a part %s but found none",
-                       expected->role);
+        return tn_fail(err, TN_ERR_CORRUPT, "expected a part %s but found none", expected->role);
     tn_status status = tn_shape_nbytes(plain ? expected->plain_dtype : expected->dtype, expected->rank,
                                        plain ? expected->plain_shape : expected->shape, &nbytes);
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "the part %s is too large", expected->role);
+        return tn_fail(err, status, "the part %s is too large", expected->role);
     if ((*part)->nbytes != nbytes)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a part %s of %llu bytes but found %llu",
-                       expected->role, (unsigned long long)nbytes, (unsigned long long)(*part)->nbytes);
+        return tn_fail(err, TN_ERR_CORRUPT, "expected a part %s of %llu bytes but found %llu", expected->role,
+                       (unsigned long long)nbytes, (unsigned long long)(*part)->nbytes);
     return TN_OK;
 }
 
@@ -138,8 +137,7 @@ static tn_status check_type(const tn_tensor *t, tn_error *err)
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
     if (type && type->kind == TN_KIND_FLOAT && type->specials != TN_SPECIALS_E8M0)
         return TN_OK;
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                   "expected values of a signed float type but found %s",
+    return tn_fail(err, TN_ERR_UNSUPPORTED, "expected values of a signed float type but found %s",
                    type ? type->name : "an unknown one");
 }
 
@@ -200,7 +198,7 @@ static tn_status unroll(tn_decoder *m, tn_error *err)
     uint64_t size;
     tn_status status = tn_mul_u64(m->plan.count, sizeof(float), &size)
                            ? tn_spill_make(&m->values, NULL, size, err)
-                           : tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
+                           : tn_fail(err, TN_ERR_LIMIT, "too many values");
     if (status)
         return tn_in_tensor(status, m->tensor->name, err);
     tn_scaled_work w = { .plan = &m->plan, .dst_type = TN_FLOAT32, .dst = m->values.bytes };

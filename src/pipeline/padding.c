@@ -23,19 +23,17 @@ static tn_status find_dimension(const tn_tensor *t, const tn_pad_rule *rule, siz
     if (letter) {
         const char *at = t->layout ? strchr(t->layout, letter) : NULL;
         if (!at)
-            return tn_with_reason(tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_with_reason(tn_fail(err, TN_ERR_ARGUMENT,
                                           "expected a dimension %c to pad but its layout is %s: %spad by "
-                                          "number, as in -1=N, or name fewer tensors",
-                                          letter, t->layout ? t->layout : "not known",
-                                          t->layout ? "" : "say it, "),
+                                          "number, as in -1=N, or name fewer tensors", letter,
+                                          t->layout ? t->layout : "not known", t->layout ? "" : "say it, "),
                                   t->layout ? TN_REASON_NONE : TN_REASON_LAYOUT, NULL, err);
         *dimension = (uint32_t)(at - t->layout);
         return TN_OK;
     }
     int64_t number = rule->dims[i].dimension + (rule->dims[i].dimension < 0 ? (int64_t)t->rank : 0);
     if (number < 0 || number >= t->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected one of its %u dimensions to pad but found %d", t->rank,
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected one of its %u dimensions to pad but found %d", t->rank,
                        rule->dims[i].dimension);
     *dimension = (uint32_t)number;
     return TN_OK;
@@ -57,7 +55,7 @@ static tn_status pad_to(tn_arrange *how, uint32_t dimension, int64_t multiple,
 {
     int64_t *extent = &how->physical[dimension], rest = *extent % multiple;
     if (rest && __builtin_add_overflow(*extent, multiple - rest, extent))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large with its padding");
+        return tn_fail(err, TN_ERR_LIMIT, "too large with its padding");
     return TN_OK;
 }
 
@@ -80,15 +78,13 @@ static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t r
         status = find_dimension(t, rule, i, &dimensions[i], err);
         for (uint32_t k = 0; k < i && !status; k++)
             if (dimensions[k] == dimensions[i])
-                return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                               "%s and %s are the same dimension to pad: name it once",
+                return tn_fail(err, TN_ERR_ARGUMENT, "%s and %s are the same dimension to pad: name it once",
                                name_of(rule, k).text, name_of(rule, i).text);
         int64_t multiple = rule->dims[i].multiple;
         if (!status && multiple < 1)
-            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                             "expected a multiple of 1 or more to pad to");
+            status = tn_fail(err, TN_ERR_ARGUMENT, "expected a multiple of 1 or more to pad to");
         if (!status && dimensions[i] == how->rank - 1 && !multiply(multiple, row, &multiple))
-            status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large with its padding");
+            status = tn_fail(err, TN_ERR_LIMIT, "too large with its padding");
         if (!status)
             status = pad_to(how, dimensions[i], multiple, err);
     }
@@ -106,7 +102,7 @@ static tn_status check_fills(const tn_tensor *t, const tn_arrange *how, tn_error
     uint64_t count = t->parts[2].nbytes / sizeof *how->fills;
     for (uint64_t i = 0; i < count; i++)
         if (how->fills[i] < low || how->fills[i] > high)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "expected a zero point from %lld to %lld to pad with but found %d (compat=mli "
                            "pads with code 0)", (long long)low, (long long)high, how->fills[i]);
     return TN_OK;
@@ -124,7 +120,7 @@ static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const 
         how->fills = rule && rule->raw_zero ? NULL : zero;
         how->axis = how->fills ? t->scaling->axis : -1;
         if (value != 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "padding of a scaled tensor has the value 0");
+            return tn_fail(err, TN_ERR_ARGUMENT, "padding of a scaled tensor has the value 0");
         return how->fills && rule && tn_arrange_has_padding(how) ? check_fills(t, how, err) : TN_OK;
     }
     if (value == 0 && !signbit(value))

@@ -23,7 +23,7 @@ static tn_status begin_values(tn_form_conversion *r, uint64_t limit, tn_error *e
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
     uint64_t stored = 0;
     if (!type || type->bits < 8)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "its elements are narrower than a byte");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "its elements are narrower than a byte");
     for (uint32_t k = 0; k < t->nparts; k++)
         stored += t->parts[k].nbytes;
     r->data = (tn_part){ .role = tn_form_get(TN_FORM_DENSE)->roles[0],
@@ -31,7 +31,7 @@ static tn_status begin_values(tn_form_conversion *r, uint64_t limit, tn_error *e
     r->dense = (tn_tensor){ .name = t->name, .form = TN_FORM_DENSE, .dtype = t->dtype, .rank = t->rank,
                             .shape = t->shape, .parts = &r->data, .nparts = 1, .layout = t->layout };
     if (tn_shape_count(t->rank, t->shape, &r->count) || tn_array_nbytes(&r->data.array, &r->data.nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "dense it would take 2^63 bytes or more");
+        return tn_fail(err, TN_ERR_LIMIT, "dense it would take 2^63 bytes or more");
     limit = tn_kept_limit(limit, stored);
     if (r->data.nbytes > limit)
         return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL,

@@ -51,8 +51,7 @@ static tn_status check_floats(const making *m, tn_error *err)
     bool is_float = type && type->kind == TN_KIND_FLOAT;
     if (is_float && type->specials != TN_SPECIALS_E8M0)
         return TN_OK;
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                   "expected values of a %s type but found %s: cast it to f32 first",
+    return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a %s type but found %s: cast it to f32 first",
                    is_float ? "signed float" : "float", type ? type->name : "an unknown type");
 }
 
@@ -69,14 +68,12 @@ static tn_status choose_order(making *m, tn_error *err)
         return TN_OK;
     const char *from = *rule->from ? rule->from : t->layout;
     if (!from)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "its layout is not known: say it, as in %s,from=%s", rule->to,
+        return tn_fail(err, TN_ERR_ARGUMENT, "its layout is not known: say it, as in %s,from=%s", rule->to,
                        t->rank == 4 ? "NCHW" : "LETTERS");
     if (t->layout && strcmp(from, t->layout) != 0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected layout %s but found %s", from,
-                       t->layout);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected layout %s but found %s", from, t->layout);
     if (strlen(from) != t->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "it has %u dimension%s but layout %s has %zu letters: name the tensors that have as "
                        "many, as in 'conv*.weight=%s,from=%s'", t->rank, t->rank == 1 ? "" : "s", from,
                        strlen(from), rule->to, from);
@@ -193,8 +190,8 @@ static tn_status dequantize(making *m, tn_error *err)
     tn_dtype to = m->rules->cast->dtype;
     int64_t *shape = tn_arena_copy(m->arena, m->how.shape, m->how.rank * sizeof *shape);
     if (tn_dtype_get(to)->kind != TN_KIND_FLOAT)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                    "a scaled tensor becomes a float type, and from there any other");
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "a scaled tensor becomes a float type, and from there any other");
     if (!shape)
         return tn_fail_nomem(err);
     tn_dequantizing d = { m->place->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero,
@@ -223,13 +220,13 @@ static tn_status find_axis(const making *m, int32_t *axis, tn_error *err)
     char *end;
     long number = letter ? (long)(letter - layout) : strtol(text, &end, 10);
     if (!letter && *end)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected a dimension by number, or a letter of its layout (%s), but found %s",
                        layout ? layout : "not known", tn_quote_z(text).text);
     number += number < 0 ? (long)t->rank : 0;
     if (number < 0 || number >= (long)t->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dimension below %u but found %s",
-                       t->rank, tn_quote_z(text).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a dimension below %u but found %s", t->rank,
+                       tn_quote_z(text).text);
     *axis = (int32_t)number;
     return TN_OK;
 }
@@ -390,8 +387,8 @@ static tn_status requantize(making *m, tn_error *err)
     if (!rule->round_given)
         r.options.round = TN_ROUND_HALF_UP;
     else if (r.options.arithmetic == TN_ARITH_MLI && r.options.round == TN_ROUND_AWAY)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                    "of codes, compat=mli rounds half_up or even but found round=away");
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "of codes, compat=mli rounds half_up or even but found round=away");
     tn_status status = tn_affine_range(&u->affine, scaling->range, err);
     if (!status)
         status = add_scales(m, u, err);
@@ -414,14 +411,13 @@ static tn_status cast_codes(making *m, tn_error *err)
     if (!rule->quantized)
         return dequantize(m, err);
     if (rule->affine.arithmetic == TN_ARITH_BINARY32)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "it has scales already: cast it to a float type first");
+        return tn_fail(err, TN_ERR_ARGUMENT, "it has scales already: cast it to a float type first");
     if (q->rule == TN_SCALE_MSE && rule->affine.power)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "it has scales already, and frac=least is found from values only: say frac=N or "
                        "frac=auto, or cast it to a float type first");
     if (q->rule != TN_SCALE_GIVEN && !rule->affine.power)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "it has scales already: give that of %s (scale=S), or cast it to a float type first",
                        tn_cast_rule_type(rule));
     return requantize(m, err);
@@ -450,16 +446,15 @@ static tn_status check_form(const making *m, tn_error *err)
 {
     const tn_remake_rules *rules = m->rules;
     if (!tn_form_converts(m->source->form, rules->form->form))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "expected a dense, coo or csr tensor but found form %s%s",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "expected a dense, coo or csr tensor but found form %s%s",
                        tn_quote_z(tn_tensor_form_name(m->source)).text,
                        m->source->scaling ? " (cast it to a float type first)" : "");
     if (rules->layout || rules->pad || (rules->cast && rules->cast->quantized))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                    "another form, and another layout, padding or scales, take two conversions");
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "another form, and another layout, padding or scales, take two conversions");
     if (rules->cast && tn_dtype_get(rules->cast->dtype)->bits < 8)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                    "another form, and elements narrower than a byte, take two conversions");
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
+                       "another form, and elements narrower than a byte, take two conversions");
     return TN_OK;
 }
 
@@ -507,11 +502,10 @@ static tn_status check_rescale(const making *m, tn_error *err)
     const tn_cast_rule *cast = m->rules->cast;
     bool quantizes = cast->datatype || cast->of || cast->quantized;
     if (m->rules->form || m->rules->layout || m->rules->pad)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                    "codes of a datatype, and another form, layout or padding, take two conversions");
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "codes of a datatype, and another form, layout or padding, take two conversions");
     if (quantizes && m->source->scaling)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "it has scales already: cast it to a float type first");
+        return tn_fail(err, TN_ERR_ARGUMENT, "it has scales already: cast it to a float type first");
     if (quantizes && m->source->form != TN_FORM_DENSE)
         return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, tn_form_name(TN_FORM_DENSE),
                          "expected a dense tensor but found form %s: make it dense first",
@@ -554,7 +548,7 @@ static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error 
                                                &task->own, err)
                     : tn_datatype_parse(text, &task->own, err);
     if (status == TN_ERR_ARGUMENT && !stored)   /* not every type is a number spec */
-        return tn_fail(err, status, TN_NO_OFFSET,
+        return tn_fail(err, status,
                        "%u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits but "
                        "found %s (cast it first)", cast->keep, cast->of, type->name);
     if (status)
@@ -603,7 +597,7 @@ static tn_status declare_scaled(making *m, const tn_rescale_task *task, const tn
         if (plain && scaling->store != TN_UNKNOWN)
             m->parts[i].array.dtype = scaling->store;
         if (tn_array_nbytes(&m->parts[i].array, &m->parts[i].nbytes))
-            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large for its datatype");
+            return tn_fail(err, TN_ERR_LIMIT, "too large for its datatype");
     }
     m->made->tensor.form = TN_FORM_SCALED;
     m->made->tensor.scaling = scaling;
@@ -619,7 +613,7 @@ static tn_status declare_values(making *m, const tn_rescale_task *task, tn_error
     m->made->tensor.dtype = task->to;
     m->parts[0] = (tn_part){ .role = "data", .array = { task->to, m->source->rank, m->source->shape, NULL } };
     return tn_array_nbytes(&m->parts[0].array, &m->parts[0].nbytes)
-               ? tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large for its new type")
+               ? tn_fail(err, TN_ERR_LIMIT, "too large for its new type")
                : TN_OK;
 }
 
@@ -667,7 +661,7 @@ static tn_status widen_indices(making *m, tn_error *err)
     m->made->index_change = &k->change;
     indices->array.dtype = to;
     return tn_array_nbytes(&indices->array, &indices->nbytes)
-               ? tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "its indices are too many")
+               ? tn_fail(err, TN_ERR_LIMIT, "its indices are too many")
                : TN_OK;
 }
 
@@ -709,7 +703,7 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
         return cast_entries(m, plans, err);
     if (!scaled && !dense)
         return m->rules->cast || m->rules->layout || m->rules->pad
-                   ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                   ? tn_fail(err, TN_ERR_UNSUPPORTED,
                              "expected a dense, sparse or scaled tensor but found form %s",
                              tn_quote_z(tn_tensor_form_name(t)).text)
                    : TN_OK;
@@ -760,7 +754,7 @@ static tn_status settle_shape(making *m, tn_error *err)
     if (status)
         return status;
     if (tn_shape_nbytes(data->array.dtype, m->how.rank, m->how.physical, &data->nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large for its new type or padding");
+        return tn_fail(err, TN_ERR_LIMIT, "too large for its new type or padding");
     return TN_OK;
 }
 
@@ -808,7 +802,7 @@ static tn_status remake(const tn_remake_place *place, const tn_tensor *source, c
         return status ? status : settle_shape(&m, err);
     }
     if (made->change && tn_array_nbytes(&m.parts[0].array, &m.parts[0].nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large for its new type");
+        return tn_fail(err, TN_ERR_LIMIT, "too large for its new type");
     return TN_OK;
 }
 

@@ -31,17 +31,16 @@ static tn_status check_source(const tn_rescale_task *t, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->tensor->dtype), *to = tn_dtype_get(t->to);
     if (!type || type->kind != TN_KIND_FLOAT || type->specials == TN_SPECIALS_E8M0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected values of a signed float type but found %s (cast it first)",
                        type ? type->name : "an unknown type");
     if (t->kind == TN_RESCALE_DEQUANTIZE &&
         (to->kind != TN_KIND_FLOAT || to->bits < 8 || to->specials == TN_SPECIALS_E8M0))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "a scaled tensor becomes a signed float type of whole bytes, and from there any "
-                       "other, but found %s",
-                       to->name);
+                       "other, but found %s", to->name);
     if (t->kind == TN_RESCALE_VIRTUAL && to->bits < 8)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "a virtual cast is of a type of whole bytes but found %s (cast it first)", to->name);
     return TN_OK;
 }
@@ -67,7 +66,7 @@ static tn_status make_spill(rescaling *r, tn_spill *spill, uint64_t count, size_
 {
     uint64_t size;
     if (!tn_mul_u64(count, each, &size))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
+        return tn_fail(err, TN_ERR_LIMIT, "too many values");
     return tn_spill_make(spill, r->t->beside, size, err);
 }
 
@@ -239,8 +238,7 @@ static tn_status dequantize(rescaling *r, tn_error *err)
     void *memory[PARTS] = { NULL };
     for (uint32_t i = 0; i < r->shapes.count; i++) {
         if (i >= r->t->tensor->nparts || r->source.parts[i].nbytes != part_bytes(r, i))
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
-                           "expected %llu bytes for the part %s but found others",
+            return tn_fail(err, TN_ERR_CORRUPT, "expected %llu bytes for the part %s but found others",
                            (unsigned long long)part_bytes(r, i), r->shapes.parts[i].role);
         memory[i] = (void *)(uintptr_t)r->source.parts[i].data;         /* which is only read */
     }

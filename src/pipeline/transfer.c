@@ -352,9 +352,9 @@ static tn_status check_unchanged(const tn_remade *made, tn_error *err)
             found = tn_form_conversion_result(made->reformed)->parts[0].array.shape[0];
     if (found == planned)
         return TN_OK;
-    return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
-                   "it has changed while it was read: expected %lld entries but found %lld",
-                   (long long)planned, (long long)found),
+    return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT,
+                                "it has changed while it was read: expected %lld entries but found %lld",
+                                (long long)planned, (long long)found),
                         made->reform->tensor->name, err);
 }
 

@@ -108,7 +108,7 @@ tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *aren
         return form->plan_values(file, t, arena, plan, err);
     tn_status status = tn_part_readable(t, &t->parts[0], err);
     if (!status)
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "form %s has no values this version can read",
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, "form %s has no values this version can read",
                          tn_quote_z(tn_tensor_form_name(t)).text);
     return tn_in_tensor(status, t->name, err);
 }
@@ -181,7 +181,7 @@ tn_status tn_values_open(const tn_file *file, const tn_tensor *t, tn_values **va
     v->tensor = t;
     tn_status status = tn_plan_values(file, t, &v->arena, &v->plan, err);
     if (!status && tn_form_is_sparse(t->form))
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        status = tn_fail(err, TN_ERR_UNSUPPORTED,
                          "expected values at every place but found entries of form %s",
                          tn_quote_z(tn_tensor_form_name(t)).text);
     if (!status)
@@ -235,14 +235,14 @@ tn_status tn_values_read(const tn_values *v, uint64_t first, uint64_t n, void *b
 {
     unsigned bits = tn_dtype_get(v->plan.dtype)->bits;
     if (first > v->plan.count || n > v->plan.count - first)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected a range within %llu values but found %llu from %llu on",
                        (unsigned long long)v->plan.count, (unsigned long long)n, (unsigned long long)first);
     if (first % 8 * bits % 8)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "value %llu of %u bits does not begin on a byte",
+        return tn_fail(err, TN_ERR_ARGUMENT, "value %llu of %u bits does not begin on a byte",
                        (unsigned long long)first, bits);
     if (size != tn_packed_bytes(n, bits))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a buffer of %llu bytes but found %zu",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a buffer of %llu bytes but found %zu",
                        (unsigned long long)tn_packed_bytes(n, bits), size);
     if (!n)
         return TN_OK;

@@ -25,7 +25,7 @@ bool tn_pattern_matches(const char *pattern, const char *name)
 
 tn_status tn_fail_unmatched(const char *pattern, size_t n, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote(pattern, n).text);
+    return tn_fail(err, TN_ERR_ARGUMENT, "no tensor matches %s", tn_quote(pattern, n).text);
 }
 
 /* All patterns are tried: each must match something. */
@@ -64,7 +64,7 @@ tn_status tn_walk_choose(tn_walk *w, const tn_file *file, const char *const *pat
 static tn_status tell(tn_walk *w, uint64_t total, tn_error *err)
 {
     if (w->progress && w->progress(w->context, w->done, total))
-        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
+        return tn_fail(err, TN_ERR_CANCELLED, "cancelled");
     return TN_OK;
 }
 

@@ -21,12 +21,10 @@ tn_status tn_scale_index_for(uint32_t rank, const int64_t *shape, int32_t axis, 
 {
     uint64_t count;
     if (tn_shape_count(rank, shape, &count) != TN_OK)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a shape of at most %d dimensions, none negative, with "
-                       "fewer than 2^63 elements",
-                       TN_MAX_RANK);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a shape of at most %d dimensions, none negative, with "
+                       "fewer than 2^63 elements", TN_MAX_RANK);
     if (axis != TN_PER_TENSOR && (axis < 0 || (uint32_t)axis >= rank))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected an axis below %" PRIu32 " or %d for one scale but found %" PRId32, rank,
                        TN_PER_TENSOR, axis);
     uint64_t inner = 1;
@@ -42,7 +40,7 @@ static tn_status check_values(tn_dtype values, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(values);
     if (!type || type->kind != TN_KIND_FLOAT)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected values of a float type but found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a float type but found %s",
                        type ? type->name : "an unknown type");
     return TN_OK;
 }
@@ -54,11 +52,10 @@ static tn_status check_scales(const tn_affine_plan *plan, bool dequantize, bool 
     for (uint64_t i = 0; i < plan->index.count; i++) {
         float scale = plan->scale[i];
         if (!isfinite(scale) || (!dequantize && !(scale > 0)))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "expected a finite scale%s but scale %" PRIu64 " is %.9g",
+            return tn_fail(err, TN_ERR_ARGUMENT, "expected a finite scale%s but scale %" PRIu64 " is %.9g",
                            dequantize ? "" : " above 0", i, (double)scale);
         if (symmetric && plan->zero && plan->zero[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "expected a zero of 0 for symmetric codes but zero %" PRIu64 " is %" PRId32, i,
                            plan->zero[i]);
     }
@@ -97,8 +94,8 @@ static tn_status set_rules(tn_affine_plan *plan, const tn_affine *affine, const 
     };
     tn_status status = tn_cast_check(TN_INT64, TN_FLOAT32, &rounding, err);
     if (status == TN_OK && (unsigned)o->nan > TN_NAN_ERROR)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d",
-                         TN_NAN_ERROR, (int)o->nan);
+        status = tn_fail(err, TN_ERR_ARGUMENT, "expected a NaN mode of 0 to %d but found %d", TN_NAN_ERROR,
+                         (int)o->nan);
     if (status == TN_OK)
         status = tn_affine_range(affine, plan->range, err);
     if (status == TN_OK)
@@ -122,8 +119,8 @@ tn_status tn_affine_plan_make(tn_affine_plan *plan, const tn_affine_task *task, 
         .nan = o.nan, .arithmetic = a->arithmetic, .is_float32 = task->values == TN_FLOAT32,
     };
     if ((unsigned)a->arithmetic > TN_ARITH_MLI)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d",
-                       TN_ARITH_MLI, (int)a->arithmetic);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected an arithmetic of 0 to %d but found %d", TN_ARITH_MLI,
+                       (int)a->arithmetic);
     if (task->decodes)
         plan->rules = tn_encode_rules_for(tn_dtype_get(TN_FLOAT32), NULL);
     else
@@ -444,7 +441,7 @@ static tn_status refuse_infinite(const uint8_t *floats, size_t n, uint64_t first
         if (!isinf(float_at(floats, i)))
             continue;
         tn_element_text(where, sizeof where, first + i, rank, shape);
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_LOSS,
                        "%s is beyond float32's %s, in which codes are multiplied by their scales", where,
                        float_at(floats, i) < 0 ? "lowest" : "largest");
     }

@@ -367,15 +367,14 @@ static tn_status check(const tn_datatype *d, const tn_quantize_options *o, tn_er
 {
     bool gives = o->rule == TN_SCALE_GIVEN;
     if (o->unpacked || o->ggml || o->store != TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "%s has one way to store codes: expected none of unpacked, store and ggml", d->text);
     if (!gives && o->rule != TN_SCALE_MAX && o->rule != TN_SCALE_MSE)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "%s has no exponents as scales: expected the scale rule %d, %d or %d but found %d",
                        d->text, TN_SCALE_MAX, TN_SCALE_MSE, TN_SCALE_GIVEN, (int)o->rule);
     if (gives && o->percentile != 0 && o->percentile != 100)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "a scale is given or found by a percentile, not both");
+        return tn_fail(err, TN_ERR_ARGUMENT, "a scale is given or found by a percentile, not both");
     return TN_OK;
 }
 

@@ -247,16 +247,15 @@ static tn_status check_scales(const tn_requant_side *side, const char *which, bo
         /* not compared as floats: the caller's environment may flush small ones */
         tn_number x = tn_number_of_float(scale);
         if (x.class != TN_NUMBER_FINITE || x.negative || x.significand == 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "expected a finite scale above 0 but scale %" PRIu64 " of the %s is %.9g", i,
                            which, (double)scale);
         if (mli && parts_of(scale, MANTISSA).mantissa % (1u << (MANTISSA - MLI_MANTISSA)))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "expected a scale of at most %d bits for MLI but scale %" PRIu64
-                           " of the %s is %.9g",
-                           MLI_MANTISSA, i, which, (double)scale);
+                           " of the %s is %.9g", MLI_MANTISSA, i, which, (double)scale);
         if (mli && side->zero && side->zero[i] != (int16_t)side->zero[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "expected a zero of %d to %d for MLI but zero %" PRIu64 " of the %s is %" PRId32,
                            INT16_MIN, INT16_MAX, i, which, side->zero[i]);
     }
@@ -268,14 +267,14 @@ static tn_status set_side(tn_requant_side *side, const char *which, tn_dtype cod
 {
     tn_status status = tn_affine_check_codes(codes, err);
     if (status == TN_OK && mli && codes != TN_INT8 && codes != TN_INT16 && codes != TN_INT32)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        status = tn_fail(err, TN_ERR_ARGUMENT,
                          "expected codes of int8, int16 or int32 for MLI but the %s has %s", which,
                          tn_dtype_get(codes)->name);
     if (status == TN_OK)
         status = tn_scale_index_for(rank, shape, scales->axis, &side->index, err);
     if (status == TN_OK && !scales->scale && side->index.count)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                         "expected %" PRIu64 " scales of the %s but found none", side->index.count, which);
+        status = tn_fail(err, TN_ERR_ARGUMENT, "expected %" PRIu64 " scales of the %s but found none",
+                         side->index.count, which);
     side->codes = tn_dtype_get(codes);
     side->scale = scales->scale;
     side->zero = scales->zero;
@@ -291,12 +290,11 @@ static tn_status set_rules(tn_requant_plan *plan, const tn_requantize_options *o
     int64_t range[2];
     tn_status status = tn_cast_check(TN_INT64, TN_INT32, &rounding, err);
     if (status == TN_OK && (unsigned)o->arithmetic > TN_ARITH_MLI)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d",
-                         TN_ARITH_MLI, (int)o->arithmetic);
+        status = tn_fail(err, TN_ERR_ARGUMENT, "expected an arithmetic of 0 to %d but found %d", TN_ARITH_MLI,
+                         (int)o->arithmetic);
     if (status == TN_OK && plan->mli && o->round != TN_ROUND_HALF_UP && o->round != TN_ROUND_EVEN)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                         "expected rounding half up (%d) or to even (%d) for MLI but "
-                         "found %d",
+        status = tn_fail(err, TN_ERR_ARGUMENT,
+                         "expected rounding half up (%d) or to even (%d) for MLI but found %d",
                          TN_ROUND_HALF_UP, TN_ROUND_EVEN, (int)o->round);
     if (status == TN_OK)
         status = tn_affine_range(&codes, range, err);

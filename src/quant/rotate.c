@@ -162,7 +162,7 @@ tn_status tn_rotate(const tn_rotation *r, bool back, uint64_t outer, uint64_t ex
     if (r->size == 0 || outer == 0 || extent == 0 || inner == 0)
         return TN_OK;
     if (extent % r->size)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "a rotation of blocks of %u needs a dimension of a multiple of %u but found %llu",
                        r->size, r->size, (unsigned long long)extent);
     uint64_t width = inner == 1 ? 1 : TN_ROTATE_LANES;

@@ -69,14 +69,14 @@ static tn_status check_rule(const tn_affine *a, const tn_quantize_options *o, co
                             tn_error *err)
 {
     if (o->rule != TN_SCALE_MAX && o->rule != TN_SCALE_MSE)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "scales along whole dimensions need the rule %d or %d but found %d", TN_SCALE_MAX,
                        TN_SCALE_MSE, (int)o->rule);
     if (!(o->percentile >= 0 && o->percentile <= 100))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a percentile above 0 and at most 100 but found %.17g", o->percentile);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a percentile above 0 and at most 100 but found %.17g",
+                       o->percentile);
     if (a->symmetric && -codes[0] < codes[1])
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected a lowest symmetric code of at most %" PRId64 " but found %" PRId64,
                        -codes[1], codes[0]);
     return TN_OK;
@@ -112,8 +112,7 @@ static tn_status measure(tn_scale_tally *t, tn_error *err)
     if (t->bytes <= LIMIT)
         return TN_OK;
     const char *how = t->options.rule == TN_SCALE_MSE ? " by least error" : "";
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                   "expected at most %" PRIu64 " scales%s but found %" PRIu64,
+    return tn_fail(err, TN_ERR_LIMIT, "expected at most %" PRIu64 " scales%s but found %" PRIu64,
                    LIMIT / bytes_for(1, t->wants, FEW_BITS, more), t->wants ? " by percentile" : how,
                    t->index.count);
 }
@@ -127,7 +126,7 @@ static tn_status set_up(tn_scale_tally *t, tn_error *err)
     if (status != TN_OK)
         return status;
     if (!t->from || t->from->kind != TN_KIND_FLOAT)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected values of a float type but found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a float type but found %s",
                        t->from ? t->from->name : "an unknown type");
     if (tn_has_percentile(o))
         t->wants = t->symmetric ? 1 : 2;

@@ -16,18 +16,17 @@ static tn_status check_mode(const tn_quantize_options *o, tn_error *err)
 {
     if (o->round != TN_ROUND_EVEN && o->round != TN_ROUND_AWAY && o->round != TN_ROUND_ZERO &&
         o->round != TN_ROUND_STOCHASTIC)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a rounding of %d, %d, %d or %d but found %d", TN_ROUND_EVEN, TN_ROUND_AWAY,
-                       TN_ROUND_ZERO, TN_ROUND_STOCHASTIC, (int)o->round);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a rounding of %d, %d, %d or %d but found %d",
+                       TN_ROUND_EVEN, TN_ROUND_AWAY, TN_ROUND_ZERO, TN_ROUND_STOCHASTIC, (int)o->round);
     if (!(o->percentile >= 0 && o->percentile <= 100))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a percentile above 0 and at most 100 but found %.17g", o->percentile);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a percentile above 0 and at most 100 but found %.17g",
+                       o->percentile);
     if ((unsigned)o->rule > TN_SCALE_MSE)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale mode of 0 to %d but found %d",
-                       TN_SCALE_MSE, (int)o->rule);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a scale mode of 0 to %d but found %d", TN_SCALE_MSE,
+                       (int)o->rule);
     if ((unsigned)o->nan > TN_NAN_ERROR)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d",
-                       TN_NAN_ERROR, (int)o->nan);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a NaN mode of 0 to %d but found %d", TN_NAN_ERROR,
+                       (int)o->nan);
     return TN_OK;
 }
 
@@ -36,13 +35,13 @@ static tn_status check_ggml(const tn_datatype *d, const tn_quantize_options *o, 
 {
     if (d->number.dtype != TN_FLOAT4_E2M1 || d->scale.dtype != TN_FLOAT8_E8M0 || d->dims != 1 ||
         d->tile[0] != 32 || d->subtile || d->of)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "ggml's way is known for e2m1fnuz|e8m0_t32 but found %s", d->text);
+        return tn_fail(err, TN_ERR_ARGUMENT, "ggml's way is known for e2m1fnuz|e8m0_t32 but found %s",
+                       d->text);
     if (o->round != TN_ROUND_EVEN || o->rule != TN_SCALE_MAX)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "ggml has ties and a scale rule of its own: expected rounding %d and scale "
-                       "mode %d but found %d and %d",
-                       TN_ROUND_EVEN, TN_SCALE_MAX, (int)o->round, (int)o->rule);
+                       "mode %d but found %d and %d", TN_ROUND_EVEN, TN_SCALE_MAX, (int)o->round,
+                       (int)o->rule);
     return TN_OK;
 }
 
@@ -52,8 +51,7 @@ static tn_status check_store(const tn_datatype *d, const tn_quantize_options *o,
     if (o->store == TN_UNKNOWN)
         return TN_OK;
     if (!o->unpacked)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "numbers are not packed: expected `unpacked` beside `store`");
+        return tn_fail(err, TN_ERR_ARGUMENT, "numbers are not packed: expected `unpacked` beside `store`");
     return tn_datatype_store_codes(d, o->store, codes, err);
 }
 
@@ -71,13 +69,12 @@ tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err)
     if (size == 0 || plan->count == 0)
         return TN_OK;
     if (size < 4 || size > 128 || (size & (size - 1)))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected a rotation of 4, 8, 16, 32, 64 or 128 values but found %u", size);
     if (plan->columns % size)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected a tiled dimension that is a multiple of the rotation's %u values but "
-                       "found %llu",
-                       size, (unsigned long long)plan->columns);
+                       "found %llu", size, (unsigned long long)plan->columns);
     return TN_OK;
 }
 
@@ -90,7 +87,7 @@ static tn_status check_array(const tn_datatype *d, const tn_array *array, const 
     const tn_dtype_info *type = tn_dtype_get(array->dtype);
     bool any = d->is_affine, is_float = type && type->kind == TN_KIND_FLOAT;
     if (!is_float || (type->specials == TN_SPECIALS_E8M0 && !any))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected values of a %s type but found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a %s type but found %s",
                        any ? "float" : "signed float", type ? type->name : "an unknown type");
     return TN_OK;
 }
@@ -102,7 +99,7 @@ static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_ar
     uint64_t count;
     tn_take_options(&o, sizeof o, options);
     if (!d || !array)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a datatype and a tensor but found none");
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a datatype and a tensor but found none");
     tn_status status = tn_quantizer_check(d, &o, err);
     if (status == TN_OK)
         status = check_array(d, array, data, &count, err);
@@ -198,12 +195,10 @@ static tn_status check_parts(const tn_scaled_plan *plan, tn_error *err)
     static const char *const roles[TN_SCALED_FIELDS] = { "data", "scale", "zero", "offset", "meta", "mask" };
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
         if (plan->fields[i].nbytes && !plan->fields[i].data)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "expected %llu bytes for the part %s but found none",
+            return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes for the part %s but found none",
                            (unsigned long long)plan->fields[i].nbytes, roles[i]);
     if (plan->tscale.nbytes && !plan->tscale.data)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected %llu bytes for the part tscale but found none",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes for the part tscale but found none",
                        (unsigned long long)plan->tscale.nbytes);
     return TN_OK;
 }

@@ -116,7 +116,7 @@ static tn_status set_parts(tn_scaled_plan *p, const tn_scaled_shapes *shapes, vo
         tn_status status = tn_shape_nbytes(plain ? part->plain_dtype : part->dtype, part->rank,
                                            plain ? part->plain_shape : part->shape, &field->nbytes);
         if (status != TN_OK)
-            return tn_fail(err, status, TN_NO_OFFSET, "the part %s is too large", part->role);
+            return tn_fail(err, status, "the part %s is too large", part->role);
         field->data = parts ? parts[i] : NULL;
     }
     return TN_OK;
@@ -129,7 +129,7 @@ tn_status tn_scaled_plan_make(tn_scaled_plan *p, const tn_datatype *d, uint32_t 
     *p = (tn_scaled_plan){ .d = d, .o = *o, .rank = rank, .shape = shape };
     tn_status status = tn_scaled_shapes_for(d, rank, shape, &shapes, err);
     if (status == TN_OK && (status = tn_shape_count(rank, shape, &p->count)) != TN_OK)
-        return tn_fail(err, status, TN_NO_OFFSET, "the tensor is too large");
+        return tn_fail(err, status, "the tensor is too large");
     set_widths(p);
     if (status == TN_OK)
         status = set_parts(p, &shapes, parts, err);

@@ -79,7 +79,7 @@ static tn_status refuse_nan(const job *j, uint64_t index, tn_error *err)
     char where[200];
     tn_element_text(where, sizeof where, index, p->rank, p->shape);
     if (p->o.nan == TN_NAN_ERROR)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is nan, which the NaN mode refuses", where);
+        return tn_fail(err, TN_ERR_LOSS, "%s is nan, which the NaN mode refuses", where);
     return tn_refuse(err, TN_ERR_LOSS, TN_REASON_NAN, "zero", "%s is nan, and %s has no NaN",
                    where, p->d->number.text);
 }

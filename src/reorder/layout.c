@@ -40,7 +40,7 @@ tn_status tn_reorder_check(const tn_array *dst, const tn_array *src, tn_error *e
     if (status != TN_OK)
         return status;
     if (dst->dtype != src->dtype)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the destination is of %s but the source of %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "the destination is of %s but the source of %s",
                        tn_dtype_get(dst->dtype)->name, tn_dtype_get(src->dtype)->name);
     return tn_array_check_ranks(dst, src, err);
 }
@@ -50,12 +50,12 @@ tn_status tn_order_check(const uint32_t *order, uint32_t rank, tn_error *err)
     uint64_t seen = 0;
     for (uint32_t i = 0; order && i < rank; i++) {
         if (order[i] >= rank)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "order[%" PRIu32 "]: expected a dimension below %" PRIu32 " but found %" PRIu32, i,
                            rank, order[i]);
         if (seen >> order[i] & 1)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "order[%" PRIu32 "]: dimension %" PRIu32
-                           " for the second time", i, order[i]);
+            return tn_fail(err, TN_ERR_ARGUMENT,
+                           "order[%" PRIu32 "]: dimension %" PRIu32 " for the second time", i, order[i]);
         seen |= (uint64_t)1 << order[i];
     }
     return TN_OK;
@@ -89,16 +89,16 @@ static tn_status check_strides(const job *j, tn_error *err)
         const tn_reorder_dim *d = &j->dims[i];
         int64_t used = d->src_extent < d->dst_extent ? d->src_extent : d->dst_extent;
         if (d->dst_stride == 0 && d->dst_extent > 1)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "the destination has a stride of 0: %" PRId64 " elements in one place",
                            d->dst_extent);
         if (j->bits < 8 && (d->dst_stride < 0 || d->src_stride < 0))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "elements of %u bits must have strides from 0 on, but found %" PRId64, j->bits,
                            d->dst_stride < 0 ? d->dst_stride : d->src_stride);
         if (!add_span(&dst, d->dst_extent, d->dst_stride, j->bits) ||
             (used && !add_span(&src, used, d->src_stride, j->bits)))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "strides of %" PRId64 " and %" PRId64
+            return tn_fail(err, TN_ERR_ARGUMENT, "strides of %" PRId64 " and %" PRId64
                            " lead to bits beyond what 63 bits can count", d->dst_stride, d->src_stride);
     }
     return TN_OK;
@@ -207,8 +207,7 @@ tn_status tn_reorder(const tn_array *dst, void *dst_data, const tn_array *src, c
     if (status != TN_OK)
         return status;
     if (!dst_data || (!src_data && available))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data",
-                       dst_data ? "source" : "destination");
+        return tn_fail(err, TN_ERR_ARGUMENT, "the %s has no data", dst_data ? "source" : "destination");
     if (!src_data)
         j.src = dst_data;       /* nothing is read, but places are computed */
     j.stream = nbytes >= STREAM_BYTES;

@@ -50,15 +50,13 @@ static tn_status find_padded(const tn_move_options *o, uint32_t i, int64_t exten
 {
     int64_t before = item(o->before, i, 0), after = item(o->after, i, 0);
     if (extent < 0 || before < 0 || after < 0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "dimension %" PRIu32 ": expected an extent and padding from 0 on but found "
-                       "%" PRId64 " with %" PRId64 " before and %" PRId64 " after",
-                       i, extent, before, after);
+                       "%" PRId64 " with %" PRId64 " before and %" PRId64 " after", i, extent, before, after);
     if (after > INT64_MAX - extent - before)    /* below 0 where already these two do not fit */
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_LIMIT,
                        "dimension %" PRIu32 ": %" PRId64 " elements with %" PRId64 " before and %" PRId64
-                       " after do not fit 63 bits",
-                       i, extent, before, after);
+                       " after do not fit 63 bits", i, extent, before, after);
     *padded = extent + before + after;
     return TN_OK;
 }
@@ -72,13 +70,12 @@ static tn_status find_cut(const tn_move_options *o, uint32_t i, int64_t extent, 
         return status;
     *c = (cut){ .step = item(o->step, i, 1) };
     if (c->step < 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "dimension %" PRIu32 ": expected a step from 1 on but found %" PRId64, i, c->step);
     if (offset < 0 || box < 0 || box > padded - offset)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "dimension %" PRIu32 ": expected a box inside %" PRId64 " elements but found %" PRId64
-                       " from %" PRId64 " on",
-                       i, padded, box, offset);
+                       " from %" PRId64 " on", i, padded, box, offset);
     c->count = div_up(box ? box : padded - offset, c->step);
     if (before > offset)
         c->lead = smaller(div_up(before - offset, c->step), c->count);
@@ -95,7 +92,7 @@ static tn_status find_cuts(uint32_t rank, const int64_t *shape, const tn_move_op
 {
     tn_status status = rank <= TN_MAX_RANK && (shape || !rank)
                            ? tn_order_check(o->order, rank, err)
-                           : tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           : tn_fail(err, TN_ERR_ARGUMENT,
                                      "expected a shape of at most %d dimensions but found %s of %" PRIu32,
                                      TN_MAX_RANK, shape ? "one" : "none", rank);
     for (uint32_t i = 0; i < rank && !status; i++)
@@ -127,16 +124,15 @@ static tn_status see_all(const tn_array *array, const char *which, view *v, tn_e
         int64_t stride = v->stride[i] = item(array->stride, i, v->stride[i]);
         v->shape[i] = array->shape[i];
         if (bits < 8 && stride < 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "elements of %" PRId64 " bits must have strides from 0 on, but found %" PRId64,
                            bits, stride);
         if (stride == INT64_MIN ||
             __builtin_mul_overflow(v->shape[i] - 1, stride < 0 ? -stride : stride, &reach) ||
             __builtin_mul_overflow(reach, bits, &reach) || __builtin_add_overflow(span, reach, &span))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "the %s has a stride of %" PRId64 " for %" PRId64 " elements, which leads "
-                           "to bits beyond what 63 bits can count",
-                           which, stride, v->shape[i]);
+                           "to bits beyond what 63 bits can count", which, stride, v->shape[i]);
     }
     return TN_OK;
 }
@@ -145,10 +141,9 @@ static tn_status check_byte(const tn_array *array, const char *which, int64_t at
 {
     int64_t bits = tn_dtype_get(array->dtype)->bits;
     if (at % 8 * bits % 8)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "place %" PRId64 " of the %s, in elements of %" PRId64 " bits, "
-                       "does not begin on a byte",
-                       at, which, bits);
+                       "does not begin on a byte", at, which, bits);
     return TN_OK;
 }
 
@@ -178,12 +173,11 @@ static tn_status see_destination(const tn_array *dst, const uint32_t *order, con
     for (uint32_t i = 0; i < dst->rank; i++) {
         int64_t count = cuts[order[i]].count;
         if (dst->shape[i] != count)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "dimension %" PRIu32 ": expected %" PRId64 " elements in the destination "
-                           "but found %" PRId64,
-                           i, count, dst->shape[i]);
+                           "but found %" PRId64, i, count, dst->shape[i]);
         if (count > 1 && item(dst->stride, i, 1) == 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "the destination has a stride of 0: %" PRId64 " elements in one place", count);
     }
     for (uint32_t i = 0; i < dst->rank; i++)
@@ -262,8 +256,7 @@ tn_status tn_move(const tn_array *dst, void *dst_data, const tn_array *src, cons
     if (status || count == 0)
         return status;
     if (!dst_data || (!src_data && taken))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data",
-                       dst_data ? "source" : "destination");
+        return tn_fail(err, TN_ERR_ARGUMENT, "the %s has no data", dst_data ? "source" : "destination");
     if (taken)
         m.from = (const uint8_t *)src_data + m.src.start * tn_dtype_get(src->dtype)->bits / 8;
     return run(&m, err);

@@ -86,10 +86,9 @@ static tn_status check_seals(int fd, int wanted, tn_error *err)
 {
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
-                       "expected a sealed memfd but found another kind of descriptor");
+        return tn_fail(err, TN_ERR_CORRUPT, "expected a sealed memfd but found another kind of descriptor");
     if ((seals & wanted) != wanted)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a memfd with seals 0x%x but found 0x%x",
+        return tn_fail(err, TN_ERR_CORRUPT, "expected a memfd with seals 0x%x but found 0x%x",
                        (unsigned)wanted, (unsigned)seals);
     return TN_OK;
 }
@@ -102,7 +101,7 @@ static tn_status open_file(const visit *v, item *it, tn_error *err)
     tn_open_options options = { .size = sizeof options, .format = p->in_place ? p->format : "ztensor",
                                 .max_bytes = v->options.max_bytes };
     if (p->in_place && !v->options.in_place)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "a plain file, which was not asked for");
+        return tn_fail(err, TN_ERR_CORRUPT, "a plain file, which was not asked for");
     tn_status status = p->in_place ? TN_OK : check_seals(it->fd, F_SEAL_SHRINK | F_SEAL_WRITE, err);
     if (!status)
         status = tn_buffer_import(&exported, p->in_place, &it->shown.buffer, err);
@@ -148,7 +147,7 @@ static tn_status check_name(const tn_attachment *a, const char *name, tn_error *
 {
     for (size_t i = 0; i < a->count; i++)
         if (strcmp(a->items[i].shown.name, name) == 0)
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s is offered twice", tn_quote_z(name).text);
+            return tn_fail(err, TN_ERR_CORRUPT, "%s is offered twice", tn_quote_z(name).text);
     return TN_OK;
 }
 
@@ -158,8 +157,7 @@ static tn_status take_item(const visit *v, tn_wire *p, int *fd, tn_error *err)
     tn_attachment *a = v->a;
     const char *name = p->kind == TN_WIRE_FILE ? p->name : p->tensor->name;
     if (a->count == TN_WIRE_MAX_ITEMS)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected at most %u items but there are more",
-                       TN_WIRE_MAX_ITEMS);
+        return tn_fail(err, TN_ERR_LIMIT, "expected at most %u items but there are more", TN_WIRE_MAX_ITEMS);
     tn_status status = check_name(a, name, err);
     if (status)
         return status;
@@ -198,9 +196,8 @@ static tn_status receive(const visit *v, size_t *n, int *descriptor, tn_error *e
             return status;
     } while (moved == TN_MOVED_LATER || moved == TN_MOVED_SHORT);
     if (moved == TN_MOVED_CLOSED)
-        return tn_fail(err, TN_ERR_TRUNCATED, TN_NO_OFFSET,
-                       "the other end has hung up after %zu item%s, before the end", v->a->count,
-                       v->a->count == 1 ? "" : "s");
+        return tn_fail(err, TN_ERR_TRUNCATED, "the other end has hung up after %zu item%s, before the end",
+                       v->a->count, v->a->count == 1 ? "" : "s");
     return TN_OK;
 }
 
@@ -214,14 +211,14 @@ static tn_status take_packet(const visit *v, tn_wire *p, int *fd, bool *end, tn_
         *end = true;
         v->a->withheld = (size_t)p->withheld;
         if (p->items != v->a->count)
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected %" PRIu64 " items but %zu came",
-                           p->items, v->a->count);
+            return tn_fail(err, TN_ERR_CORRUPT, "expected %" PRIu64 " items but %zu came", p->items,
+                           v->a->count);
         return TN_OK;
     case TN_WIRE_REFUSED:
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "refused: %s", tn_quote_z(p->why).text);
+        return tn_fail(err, TN_ERR_IO, "refused: %s", tn_quote_z(p->why).text);
     default:
-        return tn_fail(err, TN_ERR_CORRUPT, 6, "a packet of kind %d, as only those who attach send",
-                       (int)p->kind);
+        return tn_fail_at(err, TN_ERR_CORRUPT, 6, "a packet of kind %d, as only those who attach send",
+                          (int)p->kind);
     }
 }
 

@@ -30,15 +30,13 @@ static tn_buffer *new_buffer(const tn_provider *provider, uint64_t bytes)
 static tn_status check_options(uint64_t bytes, tn_buffer_options *o, tn_error *err)
 {
     if (bytes == 0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a buffer of 0 bytes: expected at least 1");
+        return tn_fail(err, TN_ERR_ARGUMENT, "a buffer of 0 bytes: expected at least 1");
     if (o->flags & ~(unsigned)ASKED_FLAGS)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "flags 0x%x: expected of PINNED, SHARED and HUGE (0x%x) only", o->flags,
-                       (unsigned)ASKED_FLAGS);
+        return tn_fail(err, TN_ERR_ARGUMENT, "flags 0x%x: expected of PINNED, SHARED and HUGE (0x%x) only",
+                       o->flags, (unsigned)ASKED_FLAGS);
     if (o->alignment && (!tn_is_power_of_two(o->alignment) || o->alignment > MAX_ALIGNMENT))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "alignment %llu: expected a power of two up to %llu", (unsigned long long)o->alignment,
-                       (unsigned long long)MAX_ALIGNMENT);
+        return tn_fail(err, TN_ERR_ARGUMENT, "alignment %llu: expected a power of two up to %llu",
+                       (unsigned long long)o->alignment, (unsigned long long)MAX_ALIGNMENT);
     if (bytes > MAX_BYTES)
         return tn_fail_nomem(err);
     const tn_device_info *host = tn_device_query(0);
@@ -56,7 +54,7 @@ static const tn_provider *find_provider(tn_handle_type type, tn_error *err)
 {
     const tn_provider *provider = tn_provider_for(type);
     if (!provider)
-        tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "handle type %d is not in this build", (int)type);
+        tn_fail(err, TN_ERR_UNSUPPORTED, "handle type %d is not in this build", (int)type);
     return provider;
 }
 
@@ -72,7 +70,7 @@ tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buf
     if (!provider)
         return TN_ERR_UNSUPPORTED;
     if (!provider->query(&why))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s is not available: %s", provider->name, why);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "%s is not available: %s", provider->name, why);
     tn_buffer *b = new_buffer(provider, bytes);
     if (!b)
         return tn_fail_nomem(err);
@@ -89,10 +87,9 @@ tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*rele
                          void *context, tn_buffer **buffer, tn_error *err)
 {
     if (!data && bytes)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%llu bytes at no address",
-                       (unsigned long long)bytes);
+        return tn_fail(err, TN_ERR_ARGUMENT, "%llu bytes at no address", (unsigned long long)bytes);
     if (bytes > PTRDIFF_MAX)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%llu bytes are more than memory can have",
+        return tn_fail(err, TN_ERR_ARGUMENT, "%llu bytes are more than memory can have",
                        (unsigned long long)bytes);
     tn_buffer *b = new_buffer(&tn_provider_private, bytes);
     if (!b)
@@ -167,8 +164,8 @@ tn_wia_mapping tn_buffer_mapping_of(const tn_buffer *buffer)
 tn_status tn_buffer_map(tn_buffer *buffer, tn_error *err)
 {
     if (!buffer->data && buffer->size && !buffer->provider->map)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "memory of type %s cannot be mapped for the CPU", buffer->provider->name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of type %s cannot be mapped for the CPU",
+                       buffer->provider->name);
     tn_status status = TN_OK;
     if (buffer->maps == 0 && buffer->provider->map)
         status = buffer->provider->map(buffer, err);
@@ -186,7 +183,7 @@ void tn_buffer_unmap(tn_buffer *buffer)
 static tn_status sync_buffer(tn_buffer *buffer, bool begin, bool write, tn_error *err)
 {
     if (write && buffer->flags & TN_MEM_READ_ONLY)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "to be written, but the buffer is read-only");
+        return tn_fail(err, TN_ERR_ARGUMENT, "to be written, but the buffer is read-only");
     return buffer->provider->sync ? buffer->provider->sync(buffer, begin, write, err) : TN_OK;
 }
 
@@ -203,7 +200,7 @@ tn_status tn_buffer_end(tn_buffer *buffer, bool write, tn_error *err)
 tn_status tn_buffer_freeze(tn_buffer *buffer, tn_error *err)
 {
     if (!buffer->provider->freeze)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "memory of type %s cannot be made read-only for good: memfd can",
                        buffer->provider->name);
     return buffer->provider->freeze(buffer, err);
@@ -214,12 +211,10 @@ tn_status tn_buffer_freeze(tn_buffer *buffer, tn_error *err)
 tn_status tn_buffer_export(tn_buffer *buffer, bool read_only, tn_exported *exported, tn_error *err)
 {
     if (!(buffer->flags & TN_MEM_SHARED) || !buffer->provider->export)
-        return tn_fail(
-            err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-            "memory of this process alone cannot be exported: ask for TN_MEM_SHARED when it is made");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of this process alone cannot be exported: "
+                       "ask for TN_MEM_SHARED when it is made");
     if (!read_only && buffer->flags & TN_MEM_READ_ONLY)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "cannot be exported for writing: the buffer is read-only");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "cannot be exported for writing: the buffer is read-only");
     tn_exported own = {
         .type = buffer->provider->type, .bytes = buffer->size, .offset = buffer->offset,
         .read_only = read_only, .fd = -1
@@ -243,13 +238,13 @@ tn_status tn_buffer_import(tn_exported *exported, bool allow_file, tn_buffer **b
     if (!provider)
         return TN_ERR_UNSUPPORTED;
     if (exported->type == TN_HANDLE_NONE)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a handle without a type");
+        return tn_fail(err, TN_ERR_ARGUMENT, "a handle without a type");
     if (!provider->import)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s is not available here", provider->name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "%s is not available here", provider->name);
     if (exported->bytes == 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "a handle for 0 bytes: expected at least 1");
+        return tn_fail(err, TN_ERR_CORRUPT, "a handle for 0 bytes: expected at least 1");
     if (exported->bytes > MAX_BYTES)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a handle for %llu bytes: expected at most %llu",
+        return tn_fail(err, TN_ERR_LIMIT, "a handle for %llu bytes: expected at most %llu",
                        (unsigned long long)exported->bytes, (unsigned long long)MAX_BYTES);
     tn_buffer *b = new_buffer(provider, exported->bytes);
     if (!b)

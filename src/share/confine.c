@@ -162,8 +162,7 @@ static tn_status confine(int (*const *add)(scmp_filter_ctx), tn_error *err)
         problem = seccomp_load(filter);
     seccomp_release(filter);
     if (problem)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "seccomp is not to be had here: %s",
-                       strerror(-problem));
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "seccomp is not to be had here: %s", strerror(-problem));
     return TN_OK;
 }
 
@@ -212,7 +211,7 @@ tn_status tn_attach_confine(const char *out, bool temporary, const char **how, t
 
 static tn_status fail_missing(tn_error *err)
 {
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "this build has no libseccomp");
+    return tn_fail(err, TN_ERR_UNSUPPORTED, "this build has no libseccomp");
 }
 
 tn_status tn_offer_confine(tn_offer *offer, const char **how, tn_error *err)

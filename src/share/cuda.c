@@ -63,7 +63,7 @@ static tn_status fail(tn_error *err, CUresult result, const char *what)
         status = TN_ERR_NOMEM;
     else if (result == CUDA_ERROR_NOT_SUPPORTED)
         status = TN_ERR_UNSUPPORTED;
-    return tn_fail(err, status, TN_NO_OFFSET, "%s: CUDA's error %d, %s: %s", what, result, error_name(result),
+    return tn_fail(err, status, "%s: CUDA's error %d, %s: %s", what, result, error_name(result),
                    error_text(result));
 }
 
@@ -137,7 +137,7 @@ static tn_status acquire(tn_buffer *b, tn_error *err)
 {
     const char *why;
     if (!query(&why))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "cuda_ipc is not available: %s", why);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "cuda_ipc is not available: %s", why);
     memory *m = calloc(1, sizeof *m);
     if (!m)
         return tn_fail_nomem(err);
@@ -227,7 +227,7 @@ static void unmap(tn_buffer *b)
 static tn_status sync_copy(tn_buffer *b, bool begin, bool write, tn_error *err)
 {
     if (!b->data)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "memory of a CUDA device that is not mapped: tn_buffer_map() comes first");
     if (!begin && !write)
         return TN_OK;
@@ -320,11 +320,10 @@ static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_
     const memory *m = b->own;
     CUipcMemHandle handle;
     if (read_only)
-        return tn_fail(
-            err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-            "memory of a CUDA device cannot be exported read-only: nobody would enforce it; a memfd can");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of a CUDA device cannot be exported read-only: "
+                       "nobody would enforce it; a memfd can");
     if (m->opened)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "memory of a CUDA device can be exported only by the process that has allocated it");
     tn_status status = enter(b, err);
     if (status)
@@ -349,7 +348,7 @@ static tn_status open_handle(memory *m, const tn_exported *e, tn_error *err)
     }
     m->base = 0;
     if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_CORRUPT,
                        "expected a handle of CUDA's but found one that its driver refuses: %s",
                        error_name(result));
     return fail(err, result, "cannot open a handle of CUDA's");
@@ -365,8 +364,7 @@ static tn_status check_length(const memory *m, const tn_exported *e, tn_error *e
     uint64_t before = m->base - start, size = before <= length ? length - before : 0;
     if (e->offset <= size && e->bytes <= size - e->offset)
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
-                   "the handle says %llu bytes at byte %llu but there are %llu in all",
+    return tn_fail(err, TN_ERR_CORRUPT, "the handle says %llu bytes at byte %llu but there are %llu in all",
                    (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)size);
 }
 
@@ -374,7 +372,7 @@ static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_
 {
     (void)allow_file;
     if (e->fd >= 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_CORRUPT,
                        "expected a handle of CUDA's alone but found a descriptor with it");
     tn_status status = acquire(b, err);
     if (status)

@@ -80,9 +80,9 @@ static tn_status check_type(const tn_array *array, const int64_t *settled, tn_er
 {
     const tn_dtype_info *info = tn_dtype_get(array->dtype);
     if (info->dlpack_code < 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "DLPack has no name for type %s", info->name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "DLPack has no name for type %s", info->name);
     if (info->bits < 8 && !is_dense(array->rank, array->shape, settled))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "elements of %u bits must be dense", info->bits);
+        return tn_fail(err, TN_ERR_ARGUMENT, "elements of %u bits must be dense", info->bits);
     return TN_OK;
 }
 
@@ -91,22 +91,19 @@ static tn_status check_place(const tn_array *array, const int64_t *settled, cons
 {
     reach r;
     if (buffer->provider->map)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "memory of a device (%s): expected memory of the host", buffer->provider->name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of a device (%s): expected memory of the host",
+                       buffer->provider->name);
     if (!find_reach(array, settled, &r))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the array reaches over more than %" PRIu64 " bytes",
-                       MAX_REACH);
+        return tn_fail(err, TN_ERR_LIMIT, "the array reaches over more than %" PRIu64 " bytes", MAX_REACH);
     if (r.below > offset)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "the array begins %" PRIu64 " bytes before its element 0, which is "
-                       "at byte %" PRIu64 " of the buffer",
-                       r.below, offset);
+                       "at byte %" PRIu64 " of the buffer", r.below, offset);
     uint64_t first = offset - r.below;
     if (first > buffer->size || r.bytes > buffer->size - first)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "the array has %" PRIu64 " bytes from byte %" PRIu64 " on, but the buffer has %" PRIu64
-                       " bytes",
-                       r.bytes, first, buffer->size);
+                       " bytes", r.bytes, first, buffer->size);
     return TN_OK;
 }
 
@@ -178,16 +175,15 @@ static tn_status take_type(const tn_dlpack_tensor *t, uint64_t flags, tn_dtype *
     unsigned bits = t->type.bits, lanes = t->type.lanes;
     *dtype = find_type(t->type.code, bits);
     if (*dtype == TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "DLPack's type code %u with %u bits is not in this build", t->type.code, bits);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "DLPack's type code %u with %u bits is not in this build",
+                       t->type.code, bits);
     if (lanes == 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "a type of 0 lanes: expected at least 1");
+        return tn_fail(err, TN_ERR_CORRUPT, "a type of 0 lanes: expected at least 1");
     if (bits < 8 && flags & TN_DLPACK_PADDED)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "elements of %u bits are padded to a byte each: expected packed ones", bits);
     if (lanes > 1 && bits * lanes % 8)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%u lanes of %u bits: expected whole bytes",
-                       lanes, bits);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "%u lanes of %u bits: expected whole bytes", lanes, bits);
     return TN_OK;
 }
 
@@ -197,19 +193,17 @@ static tn_status take_shape(const tn_dlpack_tensor *t, tn_dlpack_array *own, tn_
     unsigned lanes = t->type.lanes;
     int32_t most = TN_MAX_RANK - (lanes > 1);
     if (t->ndim < 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%" PRId32 " dimensions: expected at least 0",
-                       t->ndim);
+        return tn_fail(err, TN_ERR_CORRUPT, "%" PRId32 " dimensions: expected at least 0", t->ndim);
     if (t->ndim > most)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%" PRId32 " dimensions: expected at most %" PRId32,
-                       t->ndim, most);
+        return tn_fail(err, TN_ERR_LIMIT, "%" PRId32 " dimensions: expected at most %" PRId32, t->ndim, most);
     if (t->ndim > 0 && !t->shape)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%" PRId32 " dimensions without a shape", t->ndim);
+        return tn_fail(err, TN_ERR_CORRUPT, "%" PRId32 " dimensions without a shape", t->ndim);
     uint32_t rank = (uint32_t)t->ndim;
     if (rank)
         memcpy(own->shape, t->shape, rank * sizeof *own->shape);
     for (uint32_t i = 0; i < rank; i++)
         if (own->shape[i] < 0)
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_CORRUPT,
                            "dimension %" PRIu32 " has %" PRId64 " elements: expected at least 0", i,
                            own->shape[i]);
     if (lanes > 1)
@@ -218,7 +212,7 @@ static tn_status take_shape(const tn_dlpack_tensor *t, tn_dlpack_array *own, tn_
     own->array.shape = own->shape;
     uint64_t nbytes;
     if (tn_array_nbytes(&own->array, &nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the array has more bytes than fit 63 bits");
+        return tn_fail(err, TN_ERR_LIMIT, "the array has more bytes than fit 63 bits");
     return TN_OK;
 }
 
@@ -234,8 +228,8 @@ static tn_status take_strides(const tn_dlpack_tensor *t, tn_dlpack_array *own, t
     tn_array_nbytes(&own->array, &nbytes);
     for (uint32_t i = 0; i < ndim && nbytes; i++)
         if (__builtin_mul_overflow(own->stride[i], (int64_t)t->type.lanes, &own->stride[i]))
-            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                           "dimension %" PRIu32 " has a stride of %" PRId64 " elements", i, given[i]);
+            return tn_fail(err, TN_ERR_LIMIT, "dimension %" PRIu32 " has a stride of %" PRId64 " elements", i,
+                           given[i]);
     if (own->array.rank > ndim)
         own->stride[ndim] = 1;
     if (nbytes == 0)
@@ -243,8 +237,8 @@ static tn_status take_strides(const tn_dlpack_tensor *t, tn_dlpack_array *own, t
     bool dense = is_dense(own->array.rank, own->shape, own->stride);
     unsigned bits = tn_dtype_get(own->array.dtype)->bits;
     if (!dense && bits < 8)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "elements of %u bits with strides: expected dense ones", bits);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "elements of %u bits with strides: expected dense ones",
+                       bits);
     own->array.stride = dense ? NULL : own->stride;
     return TN_OK;
 }
@@ -257,10 +251,9 @@ static tn_status check_device(const tn_dlpack_tensor *t, tn_error *err)
     case TN_DLPACK_ROCM_HOST:
         return TN_OK;
     default:
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "memory of DLPack's device type %" PRId32
-                       ": expected memory of the host (%d, %d or %d)",
-                       t->device_type, TN_DLPACK_CPU, TN_DLPACK_CUDA_HOST, TN_DLPACK_ROCM_HOST);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of DLPack's device type %" PRId32
+                       ": expected memory of the host (%d, %d or %d)", t->device_type, TN_DLPACK_CPU,
+                       TN_DLPACK_CUDA_HOST, TN_DLPACK_ROCM_HOST);
     }
 }
 
@@ -277,18 +270,16 @@ static tn_status take_memory(struct DLManagedTensorVersioned *managed, const tn_
 {
     reach r;
     if (!find_reach(&own->array, own->stride, &r))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the array reaches over more than %" PRIu64 " bytes",
-                       MAX_REACH);
+        return tn_fail(err, TN_ERR_LIMIT, "the array reaches over more than %" PRIu64 " bytes", MAX_REACH);
     if (r.bytes && !t->data)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "an array of %" PRIu64 " bytes at no address",
-                       r.bytes);
+        return tn_fail(err, TN_ERR_CORRUPT, "an array of %" PRIu64 " bytes at no address", r.bytes);
     uint64_t zero = 0;
     if (r.bytes && (!tn_add_u64((uintptr_t)t->data, t->byte_offset, &zero) || zero <= r.below ||
                     zero > UINTPTR_MAX || r.bytes > UINTPTR_MAX - (zero - r.below)))
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_CORRUPT,
                        "an array of %" PRIu64 " bytes, %" PRIu64 " of them before element 0 at 0x%" PRIx64
-                       " + %" PRIu64 ": no memory is there",
-                       r.bytes, r.below, (uint64_t)(uintptr_t)t->data, t->byte_offset);
+                       " + %" PRIu64 ": no memory is there", r.bytes, r.below, (uint64_t)(uintptr_t)t->data,
+                       t->byte_offset);
     own->data = r.bytes ? (void *)(uintptr_t)zero : NULL;
     void *lowest = r.bytes ? (void *)(uintptr_t)(zero - r.below) : NULL;
     return tn_buffer_wrap(lowest, r.bytes, managed->flags & TN_DLPACK_READ_ONLY, release_managed, managed,
@@ -298,9 +289,8 @@ static tn_status take_memory(struct DLManagedTensorVersioned *managed, const tn_
 tn_status tn_dlpack_import(struct DLManagedTensorVersioned *managed, tn_dlpack_array *result, tn_error *err)
 {
     if (managed->major != TN_DLPACK_MAJOR)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "DLPack version %" PRIu32 ".%" PRIu32 ": expected %u.x", managed->major,
-                       managed->minor, TN_DLPACK_MAJOR);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "DLPack version %" PRIu32 ".%" PRIu32 ": expected %u.x",
+                       managed->major, managed->minor, TN_DLPACK_MAJOR);
     tn_dlpack_tensor t = managed->tensor;
     tn_dlpack_array own = { .data = NULL };
     tn_status status = check_device(&t, err);

@@ -44,8 +44,7 @@ static tn_status ask_udmabuf(int device, int memfd, uint64_t extent, int *fd, tn
     if (*fd >= 0)
         return TN_OK;
     if (errno == EINVAL)        /* everything else that it checks is as it should be */
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "udmabuf refuses %llu bytes: it gives as many MiB as "
+        return tn_fail(err, TN_ERR_LIMIT, "udmabuf refuses %llu bytes: it gives as many MiB as "
                        "/sys/module/udmabuf/parameters/size_limit_mb says (64 unless changed)",
                        (unsigned long long)extent);
     return tn_fail_errno(err, errno, "udmabuf makes no dma-buf");
@@ -123,7 +122,7 @@ static tn_status make(uint64_t extent, int *fd, tn_error *err)
     const char *why;
     const source *from = open_source(&device, &why);
     if (!from)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "dma_buf_fd is not available: %s", why);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "dma_buf_fd is not available: %s", why);
     tn_status status = from->make(device, extent, fd, err);
     close(device);
     return status;
@@ -177,9 +176,8 @@ static tn_status sync_dma_buf(tn_buffer *b, bool begin, bool write, tn_error *er
 static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_error *err)
 {
     if (read_only)
-        return tn_fail(
-            err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-            "a dma-buf cannot be exported read-only: the kernel would not enforce it; a memfd can");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "a dma-buf cannot be exported read-only: the kernel would "
+                       "not enforce it; a memfd can");
     exported->fd = tn_memory_calls.duplicate(b->fd);
     return exported->fd < 0 ? tn_fail_errno(err, errno, "cannot duplicate a descriptor") : TN_OK;
 }
@@ -189,12 +187,11 @@ static tn_status check_kind(int fd, tn_error *err)
 {
     struct statfs fs;
     if (fd < 0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a dma-buf handle without a descriptor");
+        return tn_fail(err, TN_ERR_ARGUMENT, "a dma-buf handle without a descriptor");
     if (tn_dma_buf_calls.fstatfs(fd, &fs) != 0)
         return tn_fail_errno(err, errno, "cannot look at a descriptor");
     if (fs.f_type != DMA_BUF_MAGIC)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
-                       "expected the descriptor of a dma-buf (0x%lx) but found 0x%lx",
+        return tn_fail(err, TN_ERR_CORRUPT, "expected the descriptor of a dma-buf (0x%lx) but found 0x%lx",
                        (unsigned long)DMA_BUF_MAGIC, (unsigned long)fs.f_type);
     return TN_OK;
 }
@@ -206,7 +203,7 @@ static tn_status check_length(const tn_exported *e, tn_error *err)
         return tn_fail_errno(err, errno, "cannot ask a dma-buf for its size");
     if (e->offset <= (uint64_t)end && e->bytes <= (uint64_t)end - e->offset)
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+    return tn_fail(err, TN_ERR_CORRUPT,
                    "the handle says %llu bytes at byte %llu but the dma-buf has %llu in all",
                    (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)end);
 }

@@ -138,13 +138,12 @@ static tn_status freeze(tn_buffer *b, tn_error *err)
     if (seals >= 0 && seals & F_SEAL_WRITE)
         return TN_OK;
     if (b->flags & TN_MEM_READ_ONLY)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "cannot be frozen: it is read-only here, but others may still write it");
     if (seals < 0)
         return tn_fail_errno(err, errno, "cannot look at the seals of a memfd");
     if (seals & SEALED_WRITING)         /* if this failed, there would be no way back */
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "cannot be frozen: it has been exported read-only before");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "cannot be frozen: it has been exported read-only before");
     int problem = map_again(b, PROT_READ, MAP_PRIVATE);
     if (!problem && tn_memory_calls.add_seals(b->fd, F_SEAL_WRITE | F_SEAL_SEAL) != 0)
         problem = errno;
@@ -154,8 +153,7 @@ static tn_status freeze(tn_buffer *b, tn_error *err)
     }
     map_again(b, PROT_READ | PROT_WRITE, MAP_SHARED);
     if (problem == EBUSY)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "cannot be frozen: it is still mapped for writing elsewhere");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "cannot be frozen: it is still mapped for writing elsewhere");
     return tn_fail_errno(err, problem, "cannot be frozen");
 }
 
@@ -166,7 +164,7 @@ static tn_status seal_against_writing(const tn_buffer *b, tn_error *err)
     if (b->flags & TN_MEM_READ_ONLY || tn_memory_calls.add_seals(b->fd, F_SEAL_FUTURE_WRITE) == 0)
         return TN_OK;
     if (errno == EINVAL)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "cannot be exported read-only while it is written: this kernel has no "
                        "F_SEAL_FUTURE_WRITE (Linux 5.1); freeze the buffer first");
     return tn_fail_errno(err, errno, "cannot seal a memfd against writing");
@@ -178,10 +176,9 @@ static tn_status check_writable(const tn_buffer *b, tn_error *err)
     if (seals < 0)
         return tn_fail_errno(err, errno, "cannot look at the seals of a memfd");
     if (seals & SEALED_WRITING)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "cannot be exported for writing: it has been exported read-only before, "
-                       "and that seal (0x%x) cannot be taken back",
-                       (unsigned)(seals & SEALED_WRITING));
+                       "and that seal (0x%x) cannot be taken back", (unsigned)(seals & SEALED_WRITING));
     return TN_OK;
 }
 
@@ -208,13 +205,13 @@ static tn_status look(int fd, found *f, tn_error *err)
 {
     struct stat st;
     if (fd < 0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a memfd handle without a descriptor");
+        return tn_fail(err, TN_ERR_ARGUMENT, "a memfd handle without a descriptor");
     int seals = tn_memory_calls.get_seals(fd);
     if (tn_memory_calls.fstat(fd, &st) != 0)
         return tn_fail_errno(err, errno, "cannot look at a descriptor");
     if (!S_ISREG(st.st_mode))
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
-                       "expected the descriptor of a memfd but found mode 0%o", (unsigned)st.st_mode);
+        return tn_fail(err, TN_ERR_CORRUPT, "expected the descriptor of a memfd but found mode 0%o",
+                       (unsigned)st.st_mode);
     f->size = st.st_size > 0 ? (uint64_t)st.st_size : 0;
     f->seals = seals < 0 ? 0 : seals;
     /* Files on disk have no seals; those of tmpfs have one: that there can be no others. */
@@ -237,7 +234,7 @@ static tn_status check_kind(const found *f, bool read_only, bool allow_file, tn_
         wrong = "expected a read-only memfd to be sealed against writing but it is not";
     else if (!f->file && !read_only && sealed)
         wrong = "expected a memfd that can be written but found it sealed against that";
-    return wrong ? tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s (seals 0x%x)", wrong, (unsigned)f->seals)
+    return wrong ? tn_fail(err, TN_ERR_CORRUPT, "%s (seals 0x%x)", wrong, (unsigned)f->seals)
                  : TN_OK;
 }
 
@@ -245,8 +242,7 @@ static tn_status check_length(const found *f, const tn_exported *e, tn_error *er
 {
     if (e->offset <= f->size && e->bytes <= f->size - e->offset)
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
-                   "the handle says %llu bytes at byte %llu but there are %llu in all",
+    return tn_fail(err, TN_ERR_CORRUPT, "the handle says %llu bytes at byte %llu but there are %llu in all",
                    (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)f->size);
 }
 

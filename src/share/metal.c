@@ -61,15 +61,14 @@ static void take(tn_buffer *b, IOSurfaceRef surface, unsigned flags)
 static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
 {
     if (options->flags & TN_MEM_PINNED)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "memory of type metal_shared cannot be pinned");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of type metal_shared cannot be pinned");
     IOSurfaceRef surface = create(b->size);
     if (!surface)
         return tn_fail_nomem(err);
     uint64_t address = (uintptr_t)IOSurfaceGetBaseAddress(surface);
     if (address & (options->alignment - 1)) {
         CFRelease(surface);
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "alignment %llu: an IOSurface is where the system puts it",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "alignment %llu: an IOSurface is where the system puts it",
                        (unsigned long long)options->alignment);
     }
     take(b, surface, 0);
@@ -91,8 +90,7 @@ static tn_status sync_surface(tn_buffer *b, bool begin, bool write, tn_error *er
     long long result = begin ? IOSurfaceLock(surface, how, NULL) : IOSurfaceUnlock(surface, how, NULL);
     if (result == 0)
         return TN_OK;
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot %s an IOSurface: result %lld",
-                   begin ? "lock" : "unlock", result);
+    return tn_fail(err, TN_ERR_IO, "cannot %s an IOSurface: result %lld", begin ? "lock" : "unlock", result);
 }
 
 /* ---- handing over: the number, in the first four bytes of the handle ---- */
@@ -101,7 +99,7 @@ static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_
 {
     uint32_t id = (uint32_t)b->handle;
     if (read_only)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "an IOSurface cannot be exported read-only: nobody would enforce it");
     memcpy(exported->opaque, &id, sizeof id);
     return TN_OK;
@@ -113,16 +111,16 @@ static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_
     uint32_t id;
     memcpy(&id, e->opaque, sizeof id);
     if (e->fd >= 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_CORRUPT,
                        "expected an IOSurface's number alone but found a descriptor with it");
     IOSurfaceRef surface = IOSurfaceLookup(id);
     if (!surface)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected the number of an IOSurface but found %lu",
+        return tn_fail(err, TN_ERR_CORRUPT, "expected the number of an IOSurface but found %lu",
                        (unsigned long)id);
     uint64_t size = IOSurfaceGetAllocSize(surface);
     if (e->offset > size || e->bytes > size - e->offset) {
         CFRelease(surface);
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_CORRUPT,
                        "the handle says %llu bytes at byte %llu but there are %llu in all",
                        (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)size);
     }

@@ -39,7 +39,7 @@ static tn_status take_options(tn_offer *o, const char *path, const tn_offer_opti
 {
     tn_take_options(&o->options, sizeof o->options, given);
     if (o->options.max_clients > MOST_CLIENTS)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%u clients at a time: expected at most %d",
+        return tn_fail(err, TN_ERR_ARGUMENT, "%u clients at a time: expected at most %d",
                        o->options.max_clients, MOST_CLIENTS);
     o->options.max_clients = o->options.max_clients ? o->options.max_clients : USUAL_CLIENTS;
     o->options.patience = o->options.patience ? o->options.patience : USUAL_PATIENCE;
@@ -104,16 +104,14 @@ static tn_status check_name(const tn_offer *o, const char *name, tn_error *err)
 {
     size_t n = strlen(name);
     if (n < 1 || n > TN_WIRE_MAX_NAME || tn_utf8_valid(name, n) != n)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a name of 1 to %u bytes of UTF-8 but found %zu bytes", TN_WIRE_MAX_NAME, n);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a name of 1 to %u bytes of UTF-8 but found %zu bytes",
+                       TN_WIRE_MAX_NAME, n);
     for (size_t i = 0; i < o->nitems; i++)
         if (strcmp(o->items[i].name, name) == 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s is offered already",
-                           tn_quote_z(name).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, "%s is offered already", tn_quote_z(name).text);
     if (o->nitems == TN_WIRE_MAX_ITEMS)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "%s would be one more than the %u that can be offered", tn_quote_z(name).text,
-                       TN_WIRE_MAX_ITEMS);
+        return tn_fail(err, TN_ERR_LIMIT, "%s would be one more than the %u that can be offered",
+                       tn_quote_z(name).text, TN_WIRE_MAX_ITEMS);
     return TN_OK;
 }
 
@@ -180,7 +178,7 @@ static tn_status whole_file(const tn_file *file, tn_buffer **buffer, tn_error *e
         .stored = &stored,
     };
     if (tn_file_shards(file) != 1)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "it lies in %zu files: only a single one can be offered in place",
                        tn_file_shards(file));
     return tn_buffer_of_part(file, &whole, buffer, err);
@@ -219,18 +217,17 @@ static tn_status check_tensor(const tn_tensor *t, const tn_buffer *buffer, uint6
 {
     uint64_t size = tn_buffer_size(buffer);
     if (t->form != TN_FORM_DENSE || t->nparts != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dense tensor but found form %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a dense tensor but found form %s",
                        tn_quote_z(tn_tensor_form_name(t)).text);
     const tn_array *a = &t->parts[0].array;
     tn_status status = a->stride ? tn_strided_nbytes(a->dtype, a->rank, a->shape, a->stride, span)
                                  : tn_array_nbytes(a, span);
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET,
+        return tn_fail(err, status,
                        "expected a shape and strides that are not negative, of a known type, with a size "
                        "below 2^63");
     if (offset > size || *span > size - offset)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "it takes %llu bytes from byte %llu on but the buffer has %llu",
+        return tn_fail(err, TN_ERR_ARGUMENT, "it takes %llu bytes from byte %llu on but the buffer has %llu",
                        (unsigned long long)*span, (unsigned long long)offset, (unsigned long long)size);
     return TN_OK;
 }

@@ -23,18 +23,16 @@ tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer 
 {
     const tn_stored *stored = tn_stored_of(part);
     if (stored->size == 0 || part->nbytes != stored->size || !tn_file_view(file, part))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "part %s cannot be mapped: expected bytes that are raw, dense and in host order, in a "
-                       "mapped file",
-                       tn_quote_z(part->role).text);
+                       "mapped file", tn_quote_z(part->role).text);
     const tn_source *source = file->shards[stored->shard].source;
     int fd;
     tn_status status = tn_source_hold(source, &fd, err);
     if (status)
         return status;
     if (fd < 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "part %s cannot be mapped: it is in memory, not in a file",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "part %s cannot be mapped: it is in memory, not in a file",
                        tn_quote_z(part->role).text);
     tn_exported whole = {
         .type = TN_HANDLE_MEMFD, .bytes = stored->size, .offset = stored->offset,

@@ -37,13 +37,11 @@ static locked ask(void)
 
 static tn_status fail_limit(uint64_t bytes, const locked *l, tn_error *err)
 {
-    return tn_fail(
-        err, TN_ERR_LIMIT, TN_NO_OFFSET,
-        "cannot pin %llu bytes: the limit for locked memory (RLIMIT_MEMLOCK) is %llu bytes, of which %llu "
-        "are in use; "
-        "it is raised by \"ulimit -l\" (in KiB), by LimitMEMLOCK= of a systemd service, by memlock in "
-        "/etc/security/limits.conf; CAP_IPC_LOCK lifts it",
-        (unsigned long long)bytes, (unsigned long long)l->limit, (unsigned long long)l->used);
+    return tn_fail(err, TN_ERR_LIMIT, "cannot pin %llu bytes: the limit for locked memory (RLIMIT_MEMLOCK) "
+                   "is %llu bytes, of which %llu are in use; it is raised by \"ulimit -l\" (in KiB), by "
+                   "LimitMEMLOCK= of a systemd service, by memlock in /etc/security/limits.conf; "
+                   "CAP_IPC_LOCK lifts it",
+                   (unsigned long long)bytes, (unsigned long long)l->limit, (unsigned long long)l->used);
 }
 
 /* EPERM: the limit is 0.  ENOMEM: it is too low, or memory has run out. */

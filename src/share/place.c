@@ -23,8 +23,7 @@ static tn_status enter_folder(tn_place *p, const char *path, struct sockaddr_un 
     const char *slash = strrchr(path, '/');
     char folder[sizeof address->sun_path] = ".";
     if (n == 0 || n >= sizeof address->sun_path)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "a path of %zu bytes: expected 1 to %zu for a socket", n,
+        return tn_fail(err, TN_ERR_ARGUMENT, "a path of %zu bytes: expected 1 to %zu for a socket", n,
                        sizeof address->sun_path - 1);
     *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
     memcpy(address->sun_path, path, n);
@@ -81,9 +80,8 @@ static tn_status bind_place(tn_place *p, const struct sockaddr_un *address, mode
     if (problem == EADDRINUSE && is_stale(p, address) && unlinkat(p->folder, p->name, 0) == 0)
         problem = tn_socket_calls.bind(p->fd, any, sizeof *address) == 0 ? 0 : errno;
     if (problem == EADDRINUSE)
-        return tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET,
-                       is_socket(p) ? "somebody listens there already"
-                                    : "something else than a socket stands there already");
+        return tn_fail(err, TN_ERR_EXISTS, is_socket(p) ? "somebody listens there already"
+                       : "something else than a socket stands there already");
     return problem ? tn_fail_errno(err, problem, "cannot bind a socket") : TN_OK;
 }
 
@@ -91,7 +89,7 @@ static tn_status bind_place(tn_place *p, const struct sockaddr_un *address, mode
 static tn_status open_up(tn_place *p, mode_t mode, tn_error *err)
 {
     if (fstatat(p->folder, p->name, &p->own, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISSOCK(p->own.st_mode))
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the socket was removed while it was made");
+        return tn_fail(err, TN_ERR_IO, "the socket was removed while it was made");
     if ((p->own.st_mode & 0777) != mode && fchmodat(p->folder, p->name, mode, AT_SYMLINK_NOFOLLOW) != 0)
         return tn_fail_errno(err, errno, "cannot set the permissions of a socket");
     if (tn_socket_calls.listen(p->fd, BACKLOG) != 0)

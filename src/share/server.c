@@ -217,11 +217,10 @@ static bool listen_to(const tn_offer *o, tn_client *c)
     if (!status)
         status = tn_wire_decode(bytes, n, 0, &arena, &said, &err);
     if (!status && said.kind != expected)
-        status =
-            tn_fail(&err, TN_ERR_CORRUPT, 6, "expected kind %d but found %d", (int)expected, (int)said.kind);
+        status = tn_fail_at(&err, TN_ERR_CORRUPT, 6, "expected kind %d but found %d", (int)expected,
+                            (int)said.kind);
     if (!status && tn_socket_unread(c->fd))
-        status =
-            tn_fail(&err, TN_ERR_CORRUPT, TN_NO_OFFSET, "asks for more without having read the last packet");
+        status = tn_fail(&err, TN_ERR_CORRUPT, "asks for more without having read the last packet");
     if (status)
         tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " does not speak as it should: %s",
                      c->peer.pid, c->peer.uid, err.text);

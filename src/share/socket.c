@@ -83,9 +83,9 @@ static tn_status fail_connect(const char *path, int problem, tn_error *err)
 {
     struct stat st;
     if (problem == EAGAIN)
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot attach: nobody has taken us in");
+        return tn_fail(err, TN_ERR_IO, "cannot attach: nobody has taken us in");
     if (problem == ECONNREFUSED && stat(path, &st) == 0)
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot attach: %s",
+        return tn_fail(err, TN_ERR_IO, "cannot attach: %s",
                        S_ISSOCK(st.st_mode) ? "nobody offers at this socket any more" : "it is no socket");
     return tn_fail_errno(err, problem, "cannot attach");
 }
@@ -95,8 +95,8 @@ tn_status tn_socket_connect(const char *path, int64_t deadline, int *fd, tn_erro
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     size_t n = strlen(path);
     if (n == 0 || n >= sizeof address.sun_path)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "a path of %zu bytes: expected 1 to %zu for a socket", n, sizeof address.sun_path - 1);
+        return tn_fail(err, TN_ERR_ARGUMENT, "a path of %zu bytes: expected 1 to %zu for a socket", n,
+                       sizeof address.sun_path - 1);
     memcpy(address.sun_path, path, n);
     int own = tn_socket_calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (own < 0)
@@ -211,8 +211,7 @@ static tn_status none_left(tn_error *err)
 {
     struct rlimit most = { 0 };
     getrlimit(RLIMIT_NOFILE, &most);
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
-                   "cannot take another descriptor: this process may have %llu (ulimit -n)",
+    return tn_fail(err, TN_ERR_IO, "cannot take another descriptor: this process may have %llu (ulimit -n)",
                    (unsigned long long)most.rlim_cur);
 }
 
@@ -236,10 +235,10 @@ tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *des
         if (own >= 0)
             close(own);
         if (message.msg_flags & MSG_TRUNC)
-            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet of more than %zu bytes", cap);
+            return tn_fail(err, TN_ERR_LIMIT, "a packet of more than %zu bytes", cap);
         if (descriptor && own < 0)      /* the kernel could not install the descriptor */
             return none_left(err);
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet with more descriptors than the %d expected",
+        return tn_fail(err, TN_ERR_LIMIT, "a packet with more descriptors than the %d expected",
                        descriptor ? 1 : 0);
     }
     if (got == 0)
@@ -264,7 +263,7 @@ tn_status tn_socket_wait(int fd, short events, int64_t deadline, tn_error *err)
     for (;;) {
         int64_t left = deadline - tn_clock();
         if (left <= 0)
-            return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the other end does not answer");
+            return tn_fail(err, TN_ERR_IO, "the other end does not answer");
         int ready = tn_socket_calls.poll(&poll_fd, 1, left < INT_MAX ? (int)left : INT_MAX);
         if (ready > 0)
             return TN_OK;

@@ -89,9 +89,8 @@ tn_status tn_wire_encode(const tn_wire *p, tn_buf *out, tn_error *err)
     tn_buf json = { 0 };
     tn_status status = put_payload(p, &json, err);
     if (!status && !json.bad && json.size > TN_WIRE_MAX - HEADER_BYTES)
-        status =
-            tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "its description takes %zu bytes: expected at most %u",
-                    json.size, TN_WIRE_MAX - HEADER_BYTES);
+        status = tn_fail(err, TN_ERR_LIMIT, "its description takes %zu bytes: expected at most %u", json.size,
+                         TN_WIRE_MAX - HEADER_BYTES);
     if (!status) {
         tn_buf_puts(out, MAGIC);
         put_le(out, TN_WIRE_VERSION, 2);
@@ -114,26 +113,26 @@ static tn_status take_header(const uint8_t *bytes, size_t n, size_t descriptors,
     uint32_t version = (uint32_t)tn_cur_le(&c, 2), kind = (uint32_t)tn_cur_le(&c, 2);
     uint32_t length = (uint32_t)tn_cur_le(&c, 4), count = (uint32_t)tn_cur_le(&c, 4);
     if (c.bad)
-        return tn_fail(err, TN_ERR_TRUNCATED, n, "a packet of %zu bytes: expected a header of %u", n,
-                       HEADER_BYTES);
+        return tn_fail_at(err, TN_ERR_TRUNCATED, n, "a packet of %zu bytes: expected a header of %u", n,
+                          HEADER_BYTES);
     if (n > TN_WIRE_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, 0, "a packet of %zu bytes: expected at most %u", n, TN_WIRE_MAX);
+        return tn_fail_at(err, TN_ERR_LIMIT, 0, "a packet of %zu bytes: expected at most %u", n, TN_WIRE_MAX);
     if (memcmp(magic, MAGIC, 4) != 0)
-        return tn_fail(err, TN_ERR_CORRUPT, 0,
-                       "expected a packet that begins with \"" MAGIC "\" but found %s",
-                       tn_quote((const char *)magic, 4).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, 0,
+                          "expected a packet that begins with \"" MAGIC "\" but found %s",
+                          tn_quote((const char *)magic, 4).text);
     if (version != TN_WIRE_VERSION)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, 4, "expected version %d of the protocol but found %u",
-                       TN_WIRE_VERSION, version);
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, 4, "expected version %d of the protocol but found %u",
+                          TN_WIRE_VERSION, version);
     if (kind < TN_WIRE_HELLO || kind > TN_WIRE_NEXT)
-        return tn_fail(err, TN_ERR_CORRUPT, 6, "expected a packet of kind %d to %d but found %u",
-                       TN_WIRE_HELLO, TN_WIRE_NEXT, kind);
+        return tn_fail_at(err, TN_ERR_CORRUPT, 6, "expected a packet of kind %d to %d but found %u",
+                          TN_WIRE_HELLO, TN_WIRE_NEXT, kind);
     if (length != tn_cur_left(&c))
-        return tn_fail(err, length > tn_cur_left(&c) ? TN_ERR_TRUNCATED : TN_ERR_CORRUPT, 8,
-                       "expected %u bytes behind the header but found %zu", length, tn_cur_left(&c));
+        return tn_fail_at(err, length > tn_cur_left(&c) ? TN_ERR_TRUNCATED : TN_ERR_CORRUPT, 8,
+                          "expected %u bytes behind the header but found %zu", length, tn_cur_left(&c));
     if (count != descriptors)
-        return tn_fail(err, TN_ERR_CORRUPT, 12, "expected %u descriptors with the packet but found %zu",
-                       count, descriptors);
+        return tn_fail_at(err, TN_ERR_CORRUPT, 12, "expected %u descriptors with the packet but found %zu",
+                          count, descriptors);
     p->kind = (tn_wire_kind)kind;
     return TN_OK;
 }
@@ -267,21 +266,20 @@ static tn_status check_handle(const reader *r, size_t descriptors, tn_error *err
 {
     const tn_buffer_handle *h = &r->p->tensor->buffer_handle;
     if (h->type != TN_HANDLE_MEMFD && h->type != TN_HANDLE_DMA_BUF && h->type != TN_HANDLE_CUDA_IPC)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, HEADER_BYTES,
-                       "expected a buffer_handle of type memfd, dma_buf_fd or cuda_ipc");
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, HEADER_BYTES,
+                          "expected a buffer_handle of type memfd, dma_buf_fd or cuda_ipc");
     if (h->size_bytes < 1 || (uint64_t)h->size_bytes > MAX_BYTES - r->p->offset)
-        return tn_fail(err, TN_ERR_CORRUPT, HEADER_BYTES,
-                       "a handle of %lld bytes at byte %llu: expected at least 1, and an end below "
-                       "2^63",
-                       (long long)h->size_bytes, (unsigned long long)r->p->offset);
+        return tn_fail_at(err, TN_ERR_CORRUPT, HEADER_BYTES,
+                          "a handle of %lld bytes at byte %llu: expected at least 1, and an end below 2^63",
+                          (long long)h->size_bytes, (unsigned long long)r->p->offset);
     bool opaque = r->seen & 1u << OPAQUE;
     if (opaque != (h->type == TN_HANDLE_CUDA_IPC))
-        return tn_fail(err, TN_ERR_CORRUPT, HEADER_BYTES,
-                       opaque ? "\"opaque\" belongs to cuda_ipc handles alone"
-                              : "a cuda_ipc handle without \"opaque\"");
+        return tn_fail_at(err, TN_ERR_CORRUPT, HEADER_BYTES,
+                          opaque ? "\"opaque\" belongs to cuda_ipc handles alone"
+                          : "a cuda_ipc handle without \"opaque\"");
     if (descriptors != tn_wire_descriptors(r->p))
-        return tn_fail(err, TN_ERR_CORRUPT, 12, "expected %zu descriptors for such a handle but found %zu",
-                       tn_wire_descriptors(r->p), descriptors);
+        return tn_fail_at(err, TN_ERR_CORRUPT, 12, "expected %zu descriptors for such a handle but found %zu",
+                          tn_wire_descriptors(r->p), descriptors);
     return TN_OK;
 }
 
@@ -290,7 +288,7 @@ static tn_status parse_tensor(reader *r, size_t descriptors, tn_error *err)
     tn_wire *p = r->p;
     uint64_t at = HEADER_BYTES + r->tensor_at;
     if (r->tensor.len == 0 || r->tensor.ptr[0] != '{')
-        return tn_fail(err, TN_ERR_CORRUPT, at, "\"tensor\": expected one descriptor");
+        return tn_fail_at(err, TN_ERR_CORRUPT, at, "\"tensor\": expected one descriptor");
     tn_status status = tn_descriptors_parse(r->tensor.ptr, r->tensor.len, &p->set, err);
     if (status) {
         if (err && err->offset != TN_NO_OFFSET)
@@ -300,8 +298,9 @@ static tn_status parse_tensor(reader *r, size_t descriptors, tn_error *err)
     p->tensor = tn_descriptors_at(p->set, 0);
     size_t n = p->tensor->name ? strlen(p->tensor->name) : 0;
     if (n < 1 || n > TN_WIRE_MAX_NAME)
-        return tn_fail(err, TN_ERR_CORRUPT, at,
-                       "expected a tensor with a name of 1 to %u bytes but found %zu", TN_WIRE_MAX_NAME, n);
+        return tn_fail_at(err, TN_ERR_CORRUPT, at,
+                          "expected a tensor with a name of 1 to %u bytes but found %zu", TN_WIRE_MAX_NAME,
+                          n);
     return check_handle(r, descriptors, err);
 }
 
@@ -318,9 +317,9 @@ tn_status tn_wire_decode(const uint8_t *bytes, size_t n, size_t descriptors, tn_
     if (!status && own.kind == TN_WIRE_TENSOR)
         status = parse_tensor(&r, descriptors, err);
     else if (!status && descriptors != tn_wire_descriptors(&own))
-        status = tn_fail(err, TN_ERR_CORRUPT, 12,
-                         "expected %zu descriptors with a packet of kind %d but found %zu",
-                         tn_wire_descriptors(&own), (int)own.kind, descriptors);
+        status = tn_fail_at(err, TN_ERR_CORRUPT, 12,
+                            "expected %zu descriptors with a packet of kind %d but found %zu",
+                            tn_wire_descriptors(&own), (int)own.kind, descriptors);
     if (status) {
         tn_wire_free(&own);
         return status;

@@ -10,7 +10,7 @@ static void keep_first(void *context, const tn_wia_finding *f)
 {
     tn_error *first = context;
     if (!f->remark && !first->status)
-        tn_fail(first, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s: %s", f->path, f->text);
+        tn_fail(first, TN_ERR_CORRUPT, "%s: %s", f->path, f->text);
 }
 
 /* Whether the fields agree with each other. */
@@ -22,7 +22,7 @@ static tn_status check_fields(const tn_descriptor *d, tn_error *err)
     tn_status status = tn_descriptor_check(d, &options, &wrong, err);
     if (status || !wrong)
         return status;
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s", first.text);
+    return tn_fail(err, TN_ERR_CORRUPT, "%s", first.text);
 }
 
 static tn_status check_dense(const tn_descriptor *d, tn_error *err)
@@ -38,7 +38,7 @@ static tn_status check_dense(const tn_descriptor *d, tn_error *err)
         wrong = "expected a dense tensor, neither sparse nor quantized nor padded";
     else if (type->swap_bytes > 1 && d->byte_order != TN_HOST_ORDER)
         wrong = "its bytes are in the order of another machine";
-    return wrong ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s", wrong) : TN_OK;
+    return wrong ? tn_fail(err, TN_ERR_UNSUPPORTED, "%s", wrong) : TN_OK;
 }
 
 /* Shape and strides in the arena, and the bytes from the first element to the end of the last. */
@@ -58,8 +58,7 @@ static tn_status take_array(const tn_descriptor *d, tn_arena *arena, tn_array *a
     tn_status status =
         stride ? tn_strided_nbytes(d->dtype, d->rank, shape, stride, span) : tn_array_nbytes(a, span);
     if (status)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "its strides are negative, or it spans more than 2^63 bytes");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "its strides are negative, or it spans more than 2^63 bytes");
     return TN_OK;
 }
 
@@ -88,12 +87,12 @@ static tn_status make_tensor(const tn_descriptor *d, const void *data, uint64_t 
     if (status)
         return status;
     if (d->offset_bytes > bytes || span > bytes - d->offset_bytes)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_CORRUPT,
                        "its elements take %llu bytes from byte %llu on but the buffer has %llu",
                        (unsigned long long)span, (unsigned long long)d->offset_bytes,
                        (unsigned long long)bytes);
     if (tn_shape_nbytes(d->dtype, d->rank, part->array.shape, &part->nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "its shape takes more than 2^63 bytes");
+        return tn_fail(err, TN_ERR_LIMIT, "its shape takes more than 2^63 bytes");
     forget_dense_strides(&part->array);
     part->role = "data";
     part->data = data ? (const uint8_t *)data + d->offset_bytes : NULL;

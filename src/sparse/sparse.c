@@ -26,18 +26,17 @@ static bool is_known(tn_form form)
 static tn_status check_options(const tn_sparse_options *o, tn_error *err)
 {
     if (isnan(o->threshold) || o->threshold < 0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a threshold of 0 or more but found %g",
-                       o->threshold);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a threshold of 0 or more but found %g", o->threshold);
     if (o->threshold > 0 && !o->drop)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "a threshold of %g where nothing is to be left out", o->threshold);
+        return tn_fail(err, TN_ERR_ARGUMENT, "a threshold of %g where nothing is to be left out",
+                       o->threshold);
     if (o->duplicates != TN_DUPLICATES_REFUSE && o->duplicates != TN_DUPLICATES_SUM)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected 0 or 1 as what to do with duplicates but found %d", (int)o->duplicates);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected 0 or 1 as what to do with duplicates but found %d",
+                       (int)o->duplicates);
     if (o->index != TN_UNKNOWN && o->index != TN_INT32 && o->index != TN_INT64 && o->index != TN_UINT32 &&
         o->index != TN_UINT64) {
         const tn_dtype_info *type = tn_dtype_get(o->index);
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected indices of int32, int64, uint32 or uint64 but found %s",
                        type ? type->name : "an unknown type");
     }
@@ -49,13 +48,13 @@ static tn_status check_element(const tn_tensor *t, tn_form to, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
     if (type->bits < 8)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "%s is narrower than a byte: cast it to a type of whole bytes first", type->name);
     if (type->specials == TN_SPECIALS_E8M0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "%s has no zero, of which a sparse tensor mostly consists", type->name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "%s has no zero, of which a sparse tensor mostly consists",
+                       type->name);
     if (to == TN_FORM_CSR && t->rank != 2 && t->rank != 3)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "form csr has two dimensions, or three: a batch; but found %" PRIu32, t->rank);
     return TN_OK;
 }
@@ -82,11 +81,9 @@ static tn_status check_parts(const tn_tensor *t, uint64_t *nbytes, tn_error *err
             return status;
         tn_array_nbytes(&p->array, &bytes);
         if (!p->data && bytes)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "part %s has no data",
-                           tn_quote_z(p->role).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, "part %s has no data", tn_quote_z(p->role).text);
         if (count && !is_dense(&p->array))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "part %s is not dense",
-                           tn_quote_z(p->role).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, "part %s is not dense", tn_quote_z(p->role).text);
         if (!tn_add_u64(*nbytes, bytes, nbytes))
             *nbytes = UINT64_MAX;
     }
@@ -96,18 +93,16 @@ static tn_status check_parts(const tn_tensor *t, uint64_t *nbytes, tn_error *err
 static tn_status check_source(const tn_tensor *t, tn_form to, uint64_t *nbytes, tn_error *err)
 {
     if (!is_known(to))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected form dense, coo or csr but found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected form dense, coo or csr but found %s",
                        tn_form_name(to));
     if (!t->parts)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a tensor without parts");
+        return tn_fail(err, TN_ERR_ARGUMENT, "a tensor without parts");
     if (tn_shape_count(t->rank, t->shape, nbytes) == TN_ERR_ARGUMENT)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a negative extent or a rank above %d",
-                       TN_MAX_RANK);
+        return tn_fail(err, TN_ERR_ARGUMENT, "a negative extent or a rank above %d", TN_MAX_RANK);
     tn_tensor named = *t;
     named.name = t->name ? t->name : "";
     if (!is_known(t->form))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "form %s does not become %s: only dense, coo and csr do",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "form %s does not become %s: only dense, coo and csr do",
                        tn_quote_z(tn_tensor_form_name(t)).text, tn_form_name(to));
     tn_status status = check_parts(t, nbytes, err);
     if (status == TN_OK)
@@ -193,8 +188,8 @@ static tn_status check_size(const tn_sparse_conversion *r, uint64_t entries, uns
         return TN_OK;
     const char *as = r->to == TN_FORM_DENSE ? "" : "as ", *form = tn_form_name(r->to);
     if (!fits)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "%s%s it would take 2^63 bytes or more: no limit allows that", as, form);
+        return tn_fail(err, TN_ERR_LIMIT, "%s%s it would take 2^63 bytes or more: no limit allows that", as,
+                       form);
     return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL,
                      "%s%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed", as, form,
                      at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
@@ -246,12 +241,12 @@ static tn_status choose_index(const tn_sparse_conversion *r, tn_dtype wanted, tn
     }
     const char *name = tn_dtype_get(*index)->name;
     if (dimension < r->items.rank)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_LOSS,
                        "dimension %" PRIu32 " has %" PRId64 " elements, more than %s can number: int64 can",
                        dimension, r->items.shape[dimension], name);
     if (!counts_entries(r, *index))
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                       "%" PRIu64 " entries are more than %s can count: int64 can", r->count, name);
+        return tn_fail(err, TN_ERR_LOSS, "%" PRIu64 " entries are more than %s can count: int64 can",
+                       r->count, name);
     return TN_OK;
 }
 

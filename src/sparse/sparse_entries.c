@@ -145,14 +145,14 @@ static tn_status check_pointers(void *context, uint64_t item, tn_pool_use use, t
     for (; p.i < end; p.i++, p.before = p.found) {
         p.found = pointer_at(v, p.i);
         if (!tn_row_pointer_is_right(&p))
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s", tn_row_pointer_fault(&p).text);
+            return tn_fail(err, TN_ERR_CORRUPT, "%s", tn_row_pointer_fault(&p).text);
     }
     return TN_OK;
 }
 
 tn_status tn_entry_fail_changed(tn_error *err)
 {
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the indices have changed while they were read");
+    return tn_fail(err, TN_ERR_CORRUPT, "the indices have changed while they were read");
 }
 
 /* The first index outside the shape among those of n entries, of which one is. */
@@ -164,7 +164,7 @@ static tn_status fail_index(const tn_entry_view *v, uint64_t first, size_t n, tn
         uint32_t dimension = before + (uint32_t)(i % columns);
         if (found >= (uint64_t)v->tensor->shape[dimension])
             return tn_fail(
-                err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s",
+                err, TN_ERR_CORRUPT, "%s",
                 tn_index_fault(v->type, i / columns, dimension, v->tensor->shape[dimension], found).text);
     }
     return tn_entry_fail_changed(err);

@@ -567,7 +567,7 @@ static tn_status fail_duplicate(const tn_entry_view *v, uint64_t key, tn_error *
             if (keys[i] == key)
                 found[n++] = at + i;
     }
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+    return tn_fail(err, TN_ERR_LOSS,
                    "entries %llu and %llu have the same indices %s: add them up with duplicates=sum",
                    (unsigned long long)found[0], (unsigned long long)found[1], tn_entry_indices(v, key).text);
 }
@@ -626,7 +626,7 @@ static tn_status add_integers(const sorting *s, const sorted *e, uint64_t first,
         sum += sign ? (wide)v.i : (wide)v.u;
     }
     if (sum < low || sum > high)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_LOSS,
                        "the %llu entries with indices %s: expected a sum from %s to %s (%s) but found %s",
                        (unsigned long long)n, tn_entry_indices(&s->v, e->keys[number_of(e, first)]).text,
                        show_wide(low).text, show_wide(high).text, type->name, show_wide(sum).text);

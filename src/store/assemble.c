@@ -30,9 +30,9 @@ static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error 
         return status;
     if (c.dtype != p->array.dtype || c.rank != p->array.rank ||
         (c.rank && memcmp(c.shape, p->array.shape, c.rank * sizeof *c.shape) != 0))
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i],
-                       "its record says %s, which is not kept in an array of this type and shape",
-                       tn_dtype_get(r->dtype)->name);
+        return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i],
+                          "its record says %s, which is not kept in an array of this type and shape",
+                          tn_dtype_get(r->dtype)->name);
     t->dtype = p->array.dtype = r->dtype;
     t->rank = p->array.rank = r->rank;
     t->shape = p->array.shape = r->shape;
@@ -58,12 +58,12 @@ static tn_status apply_extents(tn_file *f, size_t i, const tn_record *r, tn_erro
     if (!stride || !padded)
         return tn_fail_nomem(err);
     if (!has_room_for_padding(p, r))
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i],
-                       "its record says that it has padding, which its array cannot hold");
+        return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i],
+                          "its record says that it has padding, which its array cannot hold");
     if (p->stored->encoding != TN_ENCODING_RAW && p->stored->encoding != TN_ENCODING_DEFLATE)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, f->at[i],
-                       "it has padding, with which its data may be raw or deflated but not %s",
-                       tn_quote_z(tn_stored_encoding(p->stored)).text);
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, f->at[i],
+                          "it has padding, with which its data may be raw or deflated but not %s",
+                          tn_quote_z(tn_stored_encoding(p->stored)).text);
     tn_dense_strides(p->array.rank, p->array.shape, stride);
     tn_stored_more more = *tn_stored_more_of(p);
     more.stride = stride;
@@ -119,10 +119,10 @@ static tn_status find_part(tn_file *f, size_t i, const tn_record *r, uint32_t k,
     else if (*entry == i || t->parts != &f->parts[*entry])
         wrong = "a tensor of several parts";
     if (wrong)
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "its part %s is %s", tn_quote_z(full).text, wrong);
+        return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i], "its part %s is %s", tn_quote_z(full).text, wrong);
     if (t->nmeta)
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[*entry], "its part %s has metadata of its own",
-                       tn_quote_z(full).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, f->at[*entry], "its part %s has metadata of its own",
+                          tn_quote_z(full).text);
     return TN_OK;
 }
 
@@ -172,8 +172,8 @@ static tn_status apply_layout(tn_file *f, size_t i, const tn_record *r, tn_error
 static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
     if (f->tensors[i].nparts > 1 && (r->has_array || r->extents || r->form))
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i],
-                       "its record says what it is made of, and so does its layout");
+        return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i],
+                          "its record says what it is made of, and so does its layout");
     tn_status status = r->has_array ? apply_array(f, i, r, err) : TN_OK;
     if (!status && r->extents)
         status = apply_extents(f, i, r, err);
@@ -182,7 +182,7 @@ static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error 
     if (status)
         return status;
     if (r->nmeta && f->tensors[i].nmeta)
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "its metadata stands in two places");
+        return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i], "its metadata stands in two places");
     if (r->nmeta) {
         f->tensors[i].meta = r->meta;
         f->tensors[i].nmeta = (uint32_t)r->nmeta;

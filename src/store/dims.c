@@ -7,9 +7,8 @@
 tn_status tn_dims_refuse(const tn_dims *d, uint64_t dim, tn_error *err)
 {
     if (d->rank == TN_MAX_RANK)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected at most %d dimensions but found more",
-                       TN_MAX_RANK);
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected a dimension below 2^63 but found %llu",
+        return tn_fail(err, TN_ERR_LIMIT, "expected at most %d dimensions but found more", TN_MAX_RANK);
+    return tn_fail(err, TN_ERR_LIMIT, "expected a dimension below 2^63 but found %llu",
                    (unsigned long long)dim);
 }
 

@@ -79,7 +79,7 @@ static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     }
     tn_status status = tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes);
     if (status || *nbytes > MAX_PART_BYTES)
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^59 bytes");
+        return tn_fail_at(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^59 bytes");
     return TN_OK;
 }
 
@@ -87,8 +87,10 @@ static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_store
 {
     uint64_t size = tn_source_size(f->shards[s->shard].source);
     if (s->offset > size || s->size > size - s->offset)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "data of %llu bytes at %llu but the file has %llu bytes",
-                       (unsigned long long)s->size, (unsigned long long)s->offset, (unsigned long long)size);
+        return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
+                          "data of %llu bytes at %llu but the file has %llu bytes",
+                          (unsigned long long)s->size, (unsigned long long)s->offset,
+                          (unsigned long long)size);
     return TN_OK;
 }
 
@@ -97,8 +99,9 @@ static tn_status check_strided(const tn_file *f, const tn_entry *e, uint64_t nby
 {
     uint64_t span, have = e->stored.encoding == TN_ENCODING_RAW ? e->stored.size : nbytes;
     if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->more.stride, &span) || span > have)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "its strides reach beyond the %llu bytes that are stored",
-                       (unsigned long long)have);
+        return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
+                          "its strides reach beyond the %llu bytes that are stored",
+                          (unsigned long long)have);
     return check_place(f, e, &e->stored, err);
 }
 
@@ -120,9 +123,9 @@ static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_arr
                tn_add_u64(end, row, &end) && end <= s->size;
     }
     if (!good)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "its rows, %llu bytes apart, do not fit the %llu bytes that are stored",
-                       (unsigned long long)pitch, (unsigned long long)s->size);
+        return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
+                          "its rows, %llu bytes apart, do not fit the %llu bytes that are stored",
+                          (unsigned long long)pitch, (unsigned long long)s->size);
     return check_place(f, e, s, err);
 }
 
@@ -143,7 +146,7 @@ static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_arr
         status = check_place(f, e, s, err);
     }
     return good ? status
-                : tn_fail(err, TN_ERR_CORRUPT, e->at, "its columns are not all of its type and length");
+                : tn_fail_at(err, TN_ERR_CORRUPT, e->at, "its columns are not all of its type and length");
 }
 
 /* Sizes against shape and type, and the data against the file. */
@@ -164,8 +167,9 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
             return check_columns(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, e->more.columns,
                                  err);
         if (e->stored.encoding == TN_ENCODING_RAW && !e->more.opaque && e->stored.size != *nbytes)
-            return tn_fail(err, TN_ERR_CORRUPT, e->at, "shape and type take %llu bytes but %llu are stored",
-                           (unsigned long long)*nbytes, (unsigned long long)e->stored.size);
+            return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
+                              "shape and type take %llu bytes but %llu are stored",
+                              (unsigned long long)*nbytes, (unsigned long long)e->stored.size);
     }
     return check_place(f, e, &e->stored, err);
 }
@@ -189,8 +193,9 @@ tn_status tn_file_index_names(tn_file *f, tn_error *err)
         return tn_fail_nomem(err);
     i = tn_names_add_all(&f->names, f, tensor_name, f->count, &other);
     if (i < f->count)
-        return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT, f->at[i], "it is listed twice: first at byte %llu",
-                                    (unsigned long long)f->at[other]),
+        return tn_in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, f->at[i],
+                                       "it is listed twice: first at byte %llu",
+                                       (unsigned long long)f->at[other]),
                             f->tensors[i].name, err);
     return TN_OK;
 }
@@ -311,8 +316,8 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
 const char *tn_file_text(tn_file *f, tn_text text, const char *what, uint64_t at, tn_error *err)
 {
     if (tn_text_has_nul(text)) {
-        tn_fail(err, TN_ERR_CORRUPT, at, "%s %s holds a NUL character", what,
-                tn_quote(text.ptr, text.len).text);
+        tn_fail_at(err, TN_ERR_CORRUPT, at, "%s %s holds a NUL character", what,
+                   tn_quote(text.ptr, text.len).text);
         return NULL;
     }
     char *copy = tn_arena_text(&f->arena, text.ptr, text.len);
@@ -337,8 +342,8 @@ tn_status tn_file_load(tn_file *f, size_t most, const char *what, tn_text *text,
     const tn_source *source = f->shards[0].source;
     uint64_t size = tn_source_size(source);
     if (size > most)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected %s of at most %zu bytes but found %llu",
-                       what, most, (unsigned long long)size);
+        return tn_fail(err, TN_ERR_LIMIT, "expected %s of at most %zu bytes but found %llu", what, most,
+                       (unsigned long long)size);
     const uint8_t *bytes = NULL;
     tn_status status = tn_source_copy(source, 0, size, &f->arena, &bytes, err);
     *text = (tn_text){ (const char *)bytes, (size_t)size };
@@ -460,12 +465,12 @@ static bool is_index_name(const tn_format *format, const char *path)
 static tn_status not_recognised(bool empty, const tn_format *named, tn_error *err)
 {
     if (named && !named->info.probes)
-        return tn_with_reason(tn_fail(err, TN_ERR_UNSUPPORTED, 0,
-                                      "%s cannot be recognised by its content: name the format",
-                                      named->info.name),
+        return tn_with_reason(tn_fail_at(err, TN_ERR_UNSUPPORTED, 0,
+                                         "%s cannot be recognised by its content: name the format",
+                                         named->info.name),
                               TN_REASON_OPEN_FORMAT, named->info.name, err);
-    return tn_fail(err, TN_ERR_UNSUPPORTED, 0,
-                   empty ? "the file is empty" : "not a container this build knows (see: tenon formats)");
+    return tn_fail_at(err, TN_ERR_UNSUPPORTED, 0,
+                      empty ? "the file is empty" : "not a container this build knows (see: tenon formats)");
 }
 
 static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
@@ -473,8 +478,7 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
     if (name) {
         f->format = tn_format_find(name);
         return f->format ? TN_OK
-                         : tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no container is called %s",
-                                   tn_quote_z(name).text);
+                         : tn_fail(err, TN_ERR_ARGUMENT, "no container is called %s", tn_quote_z(name).text);
     }
     uint8_t head[PROBE_BYTES];
     const char *path = f->shards[0].path;

@@ -65,9 +65,8 @@ static tn_status find_key(const tn_format *format, const tn_format_option *o, co
         if (strcmp(keys[*k].name, o->key) == 0)
             return TN_OK;
     if (!keys)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: %s has no options of its own", who,
-                       o->format);
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: expected %s of %s but found %s", who,
+        return tn_fail(err, TN_ERR_ARGUMENT, "option %s: %s has no options of its own", who, o->format);
+    return tn_fail(err, TN_ERR_ARGUMENT, "option %s: expected %s of %s but found %s", who,
                    known_keys(keys).text, o->format, tn_quote_z(o->key).text);
 }
 
@@ -76,27 +75,26 @@ static tn_status take_option(tn_writer *w, const tn_format_option *o, unsigned *
     char name[100];
     size_t k;
     if (!o->format || !o->key || !o->value)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "an option of a format has a format, a key and a value");
+        return tn_fail(err, TN_ERR_ARGUMENT, "an option of a format has a format, a key and a value");
     snprintf(name, sizeof name, "%s.%s", o->format, o->key);
     tn_quoted who = tn_quote_z(name);
     const tn_format *format = tn_format_find(o->format);
     if (!format)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: expected %s but found %s", who.text,
+        return tn_fail(err, TN_ERR_ARGUMENT, "option %s: expected %s but found %s", who.text,
                        known_formats().text, tn_quote_z(o->format).text);
     tn_status status = find_key(format, o, who.text, &k, err);
     if (status)
         return status;
     if (format != w->format)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: it is for %s and the output is %s",
-                       who.text, o->format, w->format->info.name);
+        return tn_fail(err, TN_ERR_ARGUMENT, "option %s: it is for %s and the output is %s", who.text,
+                       o->format, w->format->info.name);
     const char *values = format->info.keys[k].values;
     int value = value_number(values, o->value);
     if (value < 0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: expected %s but found %s", who.text,
+        return tn_fail(err, TN_ERR_ARGUMENT, "option %s: expected %s but found %s", who.text,
                        known_values(values).text, tn_quote_z(o->value).text);
     if (*given & 1u << k)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s is given twice", who.text);
+        return tn_fail(err, TN_ERR_ARGUMENT, "option %s is given twice", who.text);
     *given |= 1u << k;
     w->choices[k] = (uint8_t)value;
     return TN_OK;

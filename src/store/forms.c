@@ -12,8 +12,7 @@ tn_status tn_check_dense(const tn_tensor *t, const tn_datatype *datatype, tn_err
     const tn_array *a = &t->parts[0].array;
     if (a->dtype != t->dtype || a->rank != t->rank ||
         (t->rank && memcmp(a->shape, t->shape, t->rank * sizeof *t->shape) != 0))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "a dense tensor's data must have its type and shape");
+        return tn_fail(err, TN_ERR_ARGUMENT, "a dense tensor's data must have its type and shape");
     return TN_OK;
 }
 
@@ -46,7 +45,7 @@ tn_status tn_check_coo(const tn_tensor *t, const tn_datatype *datatype, tn_error
     else if (indices->rank != 2 || indices->shape[0] != values->shape[0] ||
              indices->shape[1] != (int64_t)t->rank)
         wrong = "its indices must be one row for each value, as long as it has dimensions";
-    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", wrong) : TN_OK;
+    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, "%s", wrong) : TN_OK;
 }
 
 /* All dimensions but the last. */
@@ -75,7 +74,7 @@ tn_status tn_check_csr(const tn_tensor *t, const tn_datatype *datatype, tn_error
         wrong = "its indices must be one for each value";
     else if (indptr->rank != 1 || !is_row_count(t, indptr->shape[0]))
         wrong = "its row pointers must be one more than it has rows";
-    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", wrong) : TN_OK;
+    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, "%s", wrong) : TN_OK;
 }
 
 /* ---- scaled ---- */
@@ -122,7 +121,7 @@ static tn_status check_affine(const tn_tensor *t, tn_error *err)
         wrong = "its scales must be float32, one or as many as the dimension is long";
     else if (t->nparts > 2 && (t->parts[2].array.dtype != TN_INT32 || !is_scale_shape(t, &t->parts[2].array)))
         wrong = "its zero points must be int32, as many as scales";
-    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", wrong) : TN_OK;
+    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, "%s", wrong) : TN_OK;
 }
 
 /* The dimension that is tiled, the second of two; the last one where all of the tensor shares a scale or
@@ -143,11 +142,11 @@ static tn_status check_rotation(const tn_tensor *t, const tn_datatype *d, tn_err
     if (size == 0)
         return TN_OK;
     if (size < 4 || size > 128 || !tn_is_power_of_two(size))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "a rotation is of 4 to 128 values, a power of two, but found %u", size);
+        return tn_fail(err, TN_ERR_ARGUMENT, "a rotation is of 4 to 128 values, a power of two, but found %u",
+                       size);
     bool empty = tn_shape_count(t->rank, t->shape, &count) == TN_OK && count == 0;
     if (!empty && (dim < 0 || t->shape[dim] % size))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "a rotation of %u values needs a dimension that is a multiple of it", size);
     return TN_OK;
 }
@@ -162,17 +161,16 @@ static bool is_part(const tn_part *p, const tn_scaled_part *of, bool plain)
 static tn_status check_scaled_parts(const tn_tensor *t, const tn_scaled_shapes *shapes, tn_error *err)
 {
     if (t->nparts != shapes->count)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "its datatype has %u parts but found %u",
-                       shapes->count, t->nparts);
+        return tn_fail(err, TN_ERR_ARGUMENT, "its datatype has %u parts but found %u", shapes->count,
+                       t->nparts);
     for (uint32_t i = 0; i < t->nparts; i++) {
         const tn_scaled_part *p = &shapes->parts[i];
         if (strcmp(t->parts[i].role, p->role) != 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "part %u of its datatype is \"%s\" but found %s", i, p->role,
+            return tn_fail(err, TN_ERR_ARGUMENT, "part %u of its datatype is \"%s\" but found %s", i, p->role,
                            tn_quote_z(t->parts[i].role).text);
         bool plain = i == 0 && t->scaling->unpacked;
         if (!is_part(&t->parts[i], p, plain))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "its part \"%s\" does not have the type %s and the shape that its datatype gives "
                            "it", p->role, tn_dtype_get(plain ? p->plain_dtype : p->dtype)->name);
     }
@@ -185,10 +183,9 @@ static tn_status check_datatype(const tn_tensor *t, const tn_datatype *d, tn_err
     tn_scaled_shapes shapes;
     tn_error why;
     if (tn_scaled_shapes_for(d, t->rank, t->shape, &shapes, &why))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "its datatype %s", why.text);
+        return tn_fail(err, TN_ERR_ARGUMENT, "its datatype %s", why.text);
     if (t->scaling->store != TN_UNKNOWN && !t->scaling->unpacked)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "its data is said to be numbers of %s, and packed",
+        return tn_fail(err, TN_ERR_ARGUMENT, "its data is said to be numbers of %s, and packed",
                        tn_dtype_get(t->scaling->store)->name);
     tn_status status = check_scaled_parts(t, &shapes, err);
     return status ? status : check_rotation(t, d, err);
@@ -202,7 +199,7 @@ static tn_status read_and_check_datatype(const tn_tensor *t, tn_error *err)
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     if (status)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "its datatype %s", why.text);
+        return tn_fail(err, TN_ERR_ARGUMENT, "its datatype %s", why.text);
     status = check_datatype(t, d, err);
     tn_datatype_free(d);
     return status;
@@ -217,7 +214,7 @@ tn_status tn_check_scaled(const tn_tensor *t, const tn_datatype *datatype, tn_er
     else if (!value || value->kind != TN_KIND_FLOAT || value->specials == TN_SPECIALS_E8M0)
         wrong = "its values must be of a signed float type";
     if (wrong)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", wrong);
+        return tn_fail(err, TN_ERR_ARGUMENT, "%s", wrong);
     if (!t->scaling->datatype)
         return check_affine(t, err);
     return datatype ? check_datatype(t, datatype, err) : read_and_check_datatype(t, err);

@@ -45,7 +45,7 @@ tn_status tn_writer_check_name(const tn_writer *w, const char *name, tn_error *e
     struct stat st;
     if (w->fd >= 0 || look_beside(w->path, name, &st) || errno != ENAMETOOLONG)
         return TN_OK;
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the files beside it would have names of %zu bytes, which "
+    return tn_fail(err, TN_ERR_IO, "the files beside it would have names of %zu bytes, which "
                    "is too long for this folder: choose a shorter name", strlen(name));
 }
 
@@ -90,8 +90,8 @@ tn_status tn_writer_add_member(tn_writer *w, uint32_t *file, tn_error *err)
     tn_out_file *f = tn_writer_next_file(w);
     tn_status status = f ? TN_OK : tn_fail_nomem(err);
     if (!status && w->fd >= 0)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                         "%s takes several files: it cannot be written into one", w->format->info.name);
+        status = tn_fail(err, TN_ERR_ARGUMENT, "%s takes several files: it cannot be written into one",
+                         w->format->info.name);
     if (!status && w->dry_run)
         status = w->nfiles ? TN_OK : try_member(w, err);
     else if (!status)
@@ -165,8 +165,8 @@ tn_status tn_writer_name_members(tn_writer *w, tn_member_name name, bool with_id
         status = name_all(w, name, id, &taken, err);
     }
     if (!status && taken)
-        status = tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET,
-                         "%d sets of the same content lie in its folder: remove some", TRIES);
+        status = tn_fail(err, TN_ERR_EXISTS, "%d sets of the same content lie in its folder: remove some",
+                         TRIES);
     return status;
 }
 

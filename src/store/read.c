@@ -55,7 +55,7 @@ static tn_status read_bytes(const tn_file *f, const tn_part *p, uint64_t from, v
 
 static tn_status wrong_size(uint64_t expected, size_t found, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a buffer of %llu bytes but found %llu",
+    return tn_fail(err, TN_ERR_ARGUMENT, "expected a buffer of %llu bytes but found %llu",
                    (unsigned long long)expected, (unsigned long long)found);
 }
 
@@ -73,9 +73,8 @@ tn_status tn_part_read_rows(const tn_file *f, const tn_part *p, uint64_t first, 
     if (!type)
         return tn_part_readable(NULL, p, err);
     if (first > rows || count > rows - first)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected rows within %llu but found %llu from %llu", (unsigned long long)rows,
-                       (unsigned long long)count, (unsigned long long)first);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected rows within %llu but found %llu from %llu",
+                       (unsigned long long)rows, (unsigned long long)count, (unsigned long long)first);
     /* The whole part's bits fit: nbytes was checked when the file was opened. */
     if (a->rank == 0 || tn_shape_count(a->rank - 1, a->shape + 1, &row_bits))
         row_bits = a->rank == 0 ? 1 : 0;
@@ -84,8 +83,8 @@ tn_status tn_part_read_rows(const tn_file *f, const tn_part *p, uint64_t first, 
     uint64_t begin = first * row_bits, end = (first + count) * row_bits;
     bool at_end = first + count == rows;
     if (begin % 8 || (end % 8 && !at_end))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "rows of %llu bits do not begin and end on whole bytes", (unsigned long long)row_bits);
+        return tn_fail(err, TN_ERR_ARGUMENT, "rows of %llu bits do not begin and end on whole bytes",
+                       (unsigned long long)row_bits);
     uint64_t n = (end + 7) / 8 - begin / 8;
     return size == n ? read_bytes(f, p, begin / 8, buffer, size, err) : wrong_size(n, size, err);
 }

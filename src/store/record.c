@@ -382,7 +382,7 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
     if (!c.status && r->has_array != shape)
         tn_cbor_reject(&c, TN_ERR_CORRUPT, "expected both dtype and shape or neither");
     if (c.status)       /* the place inside a record is not a place in the file where it stands as JSON */
-        return tn_fail(err, c.status, at, "its \"tenon\" record: %s", c.why);
+        return tn_fail_at(err, c.status, at, "its \"tenon\" record: %s", c.why);
     return TN_OK;
 }
 
@@ -461,8 +461,8 @@ tn_status tn_meta_check_unique(const tn_meta *meta, size_t n, uint64_t at, tn_er
         if (other == TN_NAMES_NOMEM)
             status = tn_fail_nomem(err);
         else if (other != TN_NAMES_ADDED)
-            status = tn_fail(err, TN_ERR_CORRUPT, at, "metadata key %s is there twice",
-                             tn_quote_z(meta[i].key).text);
+            status = tn_fail_at(err, TN_ERR_CORRUPT, at, "metadata key %s is there twice",
+                                tn_quote_z(meta[i].key).text);
     }
     tn_names_free(&names);
     return status;
@@ -528,7 +528,7 @@ tn_status tn_carrier_for(const tn_format *format, tn_dtype dtype, uint32_t rank,
     const tn_dtype_info *type = tn_dtype_get(dtype);
     uint64_t nbytes, count;
     if (!type || tn_shape_count(rank, shape, &count) || tn_shape_nbytes(dtype, rank, shape, &nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a type or shape that has no size");
+        return tn_fail(err, TN_ERR_LIMIT, "a type or shape that has no size");
     bool whole = type->bits % 8 == 0 || count % 8 == 0 || (count * type->bits) % 8 == 0;
     *c = (tn_carrier){ .dtype = dtype, .rank = rank, .same = true };
     if (rank)

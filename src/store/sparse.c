@@ -65,8 +65,8 @@ static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entr
 {
     if (index < (uint64_t)t->shape[dimension])
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, place_of(s), "%s",
-                   tn_index_fault(s->dtype, entry, dimension, t->shape[dimension], index).text);
+    return tn_fail_at(err, TN_ERR_CORRUPT, place_of(s), "%s",
+                      tn_index_fault(s->dtype, entry, dimension, t->shape[dimension], index).text);
 }
 
 /* Notes the first entry that does not come after the one before it: order is below 0, or 0 where they are the
@@ -75,7 +75,7 @@ static void note_order(uint64_t entry, int order, tn_error *why)
 {
     if (order > 0 || why->text[0])
         return;
-    tn_fail(why, TN_OK, TN_NO_OFFSET, "entry %llu %s entry %llu", (unsigned long long)entry,
+    tn_fail(why, TN_OK, "entry %llu %s entry %llu", (unsigned long long)entry,
             order < 0 ? "is out of order: it sorts before" : "has the indices of",
             (unsigned long long)entry - 1);
 }
@@ -126,7 +126,7 @@ static tn_status check_pointers(const tn_tensor *t, numbers *s, tn_error *why)
         if (status || !any)
             return status;
         if (!tn_row_pointer_is_right(&p))
-            return tn_fail(why, TN_ERR_CORRUPT, place_of(s), "%s", tn_row_pointer_fault(&p).text);
+            return tn_fail_at(why, TN_ERR_CORRUPT, place_of(s), "%s", tn_row_pointer_fault(&p).text);
     }
 }
 

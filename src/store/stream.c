@@ -37,7 +37,7 @@ static tn_status in_tensor(tn_status status, const tn_tensor *t, tn_error *err)
 
 static tn_status not_known(const tn_tensor *t, const char *what, const char *name, tn_error *err)
 {
-    return in_tensor(tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s %s is not known to this build", what,
+    return in_tensor(tn_fail(err, TN_ERR_UNSUPPORTED, "%s %s is not known to this build", what,
                              tn_quote_z(name ? name : "").text),
                      t, err);
 }
@@ -265,9 +265,9 @@ static uint64_t decoded_size(const tn_part *p)
 
 static tn_status cut_off(const tn_stream *s, tn_error *err)
 {
-    return in_tensor(tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
-                             "expected the end of the %s data within %llu bytes but it is cut off",
-                             codec_of(s->part)->name, (unsigned long long)tn_stored_of(s->part)->size),
+    return in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
+                                "expected the end of the %s data within %llu bytes but it is cut off",
+                                codec_of(s->part)->name, (unsigned long long)tn_stored_of(s->part)->size),
                      s->tensor, err);
 }
 
@@ -379,9 +379,9 @@ static tn_status check_end(tn_stream *s, tn_error *err)
     tn_status status = decode_some(s, &extra, 1, &made, err);
     if (status || !made)
         return status;
-    return in_tensor(tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
-                             "expected %llu decoded bytes but found more",
-                             (unsigned long long)decoded_size(s->part)),
+    return in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
+                                "expected %llu decoded bytes but found more",
+                                (unsigned long long)decoded_size(s->part)),
                      s->tensor, err);
 }
 
@@ -392,9 +392,9 @@ static tn_status decode_exactly(tn_stream *s, uint8_t *to, size_t n, uint64_t do
     tn_status status = decode_some(s, to, n, &made, err);
     if (status || made == n)
         return status;
-    return in_tensor(tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
-                             "expected %llu decoded bytes but found %llu",
-                             (unsigned long long)decoded_size(s->part), (unsigned long long)(done + made)),
+    return in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
+                                "expected %llu decoded bytes but found %llu",
+                                (unsigned long long)decoded_size(s->part), (unsigned long long)(done + made)),
                      s->tensor, err);
 }
 
@@ -647,14 +647,14 @@ tn_status tn_digest_check(const tn_part *p, const tn_digest *found, const char *
     tn_digest expected;
     tn_status status = tn_digest_parse(s->checksum_text, &expected, err);
     if (status)
-        return tn_fail(err, status, s->offset, "%sits checksum %s is not well formed", who,
-                       tn_quote_z(s->checksum_text).text);
+        return tn_fail_at(err, status, s->offset, "%sits checksum %s is not well formed", who,
+                          tn_quote_z(s->checksum_text).text);
     if (tn_digest_equal(&expected, found))
         return TN_OK;
     char text[TN_CHECKSUM_TEXT_MAX];
     tn_digest_format(found, text);
-    return tn_fail(err, TN_ERR_CHECKSUM, tn_entry_range(s).offset, "%sexpected checksum %s but found %s", who,
-                   tn_quote_z(s->checksum_text).text, text);
+    return tn_fail_at(err, TN_ERR_CHECKSUM, tn_entry_range(s).offset, "%sexpected checksum %s but found %s",
+                      who, tn_quote_z(s->checksum_text).text, text);
 }
 
 tn_status tn_part_compare_digest(const tn_tensor *t, const tn_part *p, const tn_digest *found, tn_error *err)

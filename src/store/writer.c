@@ -27,8 +27,7 @@ static const char *entry_name(const void *owner, size_t i)
 /* A writer that has failed once stays failed: what is in its files is not known any more. */
 static tn_status still_good(const tn_writer *w, tn_error *err)
 {
-    return w->failed ? tn_fail(err, w->failed, TN_NO_OFFSET, "an earlier call failed: %s",
-                               tn_status_text(w->failed))
+    return w->failed ? tn_fail(err, w->failed, "an earlier call failed: %s", tn_status_text(w->failed))
                      : TN_OK;
 }
 
@@ -46,11 +45,10 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     tn_create_options *o = &w->options;
     const tn_format_info *info = &w->format->info;
     if (!info->writes)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot be written", info->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, "%s cannot be written", info->name);
     const tn_codec *codec = tn_codec_of(o->encoding);
     if (!codec || (codec->decode && !codec->encode) || o->checksum > TN_CHECKSUM_SHA256)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "an encoding or checksum that this build cannot make");
+        return tn_fail(err, TN_ERR_ARGUMENT, "an encoding or checksum that this build cannot make");
     if (o->encoding != TN_ENCODING_RAW && !info->compresses)
         return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ENCODING, "none", "%s cannot hold compressed data",
                          info->name);
@@ -58,20 +56,19 @@ static tn_status check_options(tn_writer *w, tn_error *err)
         return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_CHECKSUM, "none", "%s cannot hold checksums",
                          info->name);
     if ((o->shard_size || o->filler) && !info->shards)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has neither shards nor fillers", info->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, "%s has neither shards nor fillers", info->name);
     if (o->ocp_names && !w->format->names_parts)
         return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_OCP_NAMES, NULL,
                          "%s has no names for the parts of a tensor", info->name);
     codec = codec->encode ? codec : tn_codec_usual();
     if (o->level < codec->level_min() || o->level > codec->level_max())
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a %s level from %d to %d but found %d",
-                       codec->name, codec->level_min(), codec->level_max(), o->level);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a %s level from %d to %d but found %d", codec->name,
+                       codec->level_min(), codec->level_max(), o->level);
     o->align = o->align ? o->align : w->format->usual_align;
     o->align = o->align ? o->align : w->format->min_align;
     if (!tn_is_power_of_two(o->align) || o->align < w->format->min_align || o->align > UINT64_C(1) << 30)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected an alignment that is a power of two from %llu to 2^30 "
-                       "but found %llu",
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected an alignment that is a power of two from %llu to 2^30 but found %llu",
                        (unsigned long long)w->format->min_align, (unsigned long long)o->align);
     return tn_writer_take_format_options(w, err);
 }
@@ -83,7 +80,7 @@ static tn_status choose_format(tn_writer *w, tn_error *err)
     if (w->format)
         return TN_OK;
     if (name)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no container is called %s (see: tenon formats)",
+        return tn_fail(err, TN_ERR_ARGUMENT, "no container is called %s (see: tenon formats)",
                        tn_quote_z(name).text);
     return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_FORMAT, NULL,
                      "its suffix names no container: say which it is");
@@ -137,8 +134,8 @@ static tn_status check_cbor(tn_writer *w, const tn_meta *meta, tn_error *err)
     if (nomem)
         return tn_fail_nomem(err);
     return c.status
-               ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                         "metadata %s: expected text or one CBOR item: %s", tn_quote_z(meta->key).text, c.why)
+               ? tn_fail(err, TN_ERR_ARGUMENT, "metadata %s: expected text or one CBOR item: %s",
+                         tn_quote_z(meta->key).text, c.why)
                : TN_OK;
 }
 
@@ -147,8 +144,7 @@ static tn_status copy_meta(tn_writer *w, const tn_meta *from, tn_meta *to, tn_er
     size_t n = strlen(from->key);
     if (tn_utf8_valid(from->key, n) != n ||
         (from->text && tn_utf8_valid(from->text, strlen(from->text)) != strlen(from->text)))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s is not UTF-8",
-                       tn_quote_z(from->key).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, "metadata %s is not UTF-8", tn_quote_z(from->key).text);
     tn_status status = from->text ? TN_OK : check_cbor(w, from, err);
     if (status)
         return status;
@@ -162,8 +158,7 @@ static tn_status copy_meta(tn_writer *w, const tn_meta *from, tn_meta *to, tn_er
 static tn_status still_declaring(const tn_writer *w, tn_error *err)
 {
     if (w->planned && !w->failed)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensors and metadata are added before any data is written");
+        return tn_fail(err, TN_ERR_ARGUMENT, "tensors and metadata are added before any data is written");
     return still_good(w, err);
 }
 
@@ -271,7 +266,7 @@ static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *
     size_t k = tn_names_find(&w->names, w, entry_name, t->tied);
     if (k >= w->count || w->entries[k].nbytes != e->nbytes || w->entries[k].dtype != e->dtype ||
         t->nparts != 1 || w->entries[k].encoding != e->encoding || w->entries[k].checksum != e->checksum)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "it cannot be tied to %s: expected an earlier one of the same type and size",
                        tn_quote_z(t->tied).text);
     *tied = w->entries[k].tied != TN_NOT_TIED ? w->entries[k].tied : (uint32_t)k;
@@ -283,12 +278,12 @@ static tn_status check_padding(const tn_part *p, tn_encoding encoding, tn_error 
 {
     const int64_t *physical = p->padded ? p->padded->shape : NULL;
     if (physical && encoding != TN_ENCODING_RAW)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "a tensor with padding cannot be compressed (rows of codes narrower than a byte have "
                        "some too)");
     for (uint32_t i = 0; physical && i < p->array.rank; i++)
         if (physical[i] < p->array.shape[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "expected at least %lld elements with padding along dimension %u but found %lld",
                            (long long)p->array.shape[i], i, (long long)physical[i]);
     return TN_OK;
@@ -320,7 +315,7 @@ static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, 
     tn_carrier carrier;
     uint64_t nbytes;
     if (!tn_dtype_get(p->array.dtype) || p->array.stride)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "expected dense elements of a known type");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "expected dense elements of a known type");
     tn_status status = check_padding(p, e->encoding, err);
     if (status)
         return status;
@@ -328,7 +323,7 @@ static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, 
     if (!status)
         status = tn_shape_nbytes(p->array.dtype, p->array.rank, tn_padded_shape(p), &nbytes);
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "its shape has no size");
+        return tn_fail(err, status, "its shape has no size");
     e->name = name_of_part(w, t, part);
     e->dtype = carrier.dtype;
     e->rank = carrier.rank;
@@ -404,7 +399,7 @@ static tn_status add_entry(tn_writer *w, const tn_out_entry *e, tn_error *err)
     if (other == TN_NAMES_NOMEM)
         return tn_fail_nomem(err);
     if (other != TN_NAMES_ADDED)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "two tensors (or parts) would be called %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "two tensors (or parts) would be called %s",
                        tn_quote_z(e->name).text);
     w->count++;
     return TN_OK;
@@ -432,15 +427,13 @@ static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *
     if (status)
         return status;
     if (tn_utf8_valid(t->name, n) != n)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor name %s is not UTF-8",
-                       tn_quote_z(t->name).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, "tensor name %s is not UTF-8", tn_quote_z(t->name).text);
     if (t->dtype == TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "its type is not known to this build");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "its type is not known to this build");
     if (t->layout && tn_layout_check_shape(t->layout, t->rank, t->shape, err))
         return TN_ERR_ARGUMENT;
     if (t->nparts == 0 || t->nparts > TN_MAX_PARTS || w->ntensors >= UINT32_MAX / TN_MAX_PARTS)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected 1 to %d parts but found %u",
-                       TN_MAX_PARTS, t->nparts);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected 1 to %d parts but found %u", TN_MAX_PARTS, t->nparts);
     return TN_OK;
 }
 
@@ -531,7 +524,7 @@ static tn_status check_beside(const tn_writer *w, const tn_out_file *f, tn_error
 {
     if (w->fd >= 0 || w->nfiles == 0 || !w->files[0].member || tn_sink_is_beside(f->sink, f->path))
         return TN_OK;
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "%s is a symbolic link into another folder, but its data "
+    return tn_fail(err, TN_ERR_IO, "%s is a symbolic link into another folder, but its data "
                    "would lie beside the link: remove it, or give the path that it leads to",
                    tn_quote_z(f->path).text);
 }
@@ -607,7 +600,7 @@ tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *e
     if (!tn_align_u64(f->end, w->options.align, &e->offset) || !tn_add_u64(e->offset, size, &f->end) ||
         f->end > INT64_MAX)
         return tn_in_file(
-            tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would be larger than 2^63 bytes"), w->path,
+            tn_fail(err, TN_ERR_LIMIT, "the file would be larger than 2^63 bytes"), w->path,
             err);
     return TN_OK;
 }
@@ -733,7 +726,7 @@ static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_
     if (status)
         return status;
     if (n > e->nbytes - w->written)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes but found more",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes but found more",
                        (unsigned long long)e->nbytes);
     if (encoded_whole(e))
         tn_buf_put(&w->whole, data, n);
@@ -749,10 +742,10 @@ static tn_status write_entry(tn_writer *w, size_t entry, const void *data, size_
 {
     const tn_out_entry *e = &w->entries[entry];
     if (w->current != SIZE_MAX && w->current != entry)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "it is begun before %s is complete",
+        return tn_fail(err, TN_ERR_ARGUMENT, "it is begun before %s is complete",
                        tn_quote_z(w->entries[w->current].name).text);
     if (e->data || e->tied != TN_NOT_TIED || (e->done && n))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "it has its data already");
+        return tn_fail(err, TN_ERR_ARGUMENT, "it has its data already");
     return e->done ? TN_OK : append_part(w, entry, data, n, err);
 }
 
@@ -764,8 +757,7 @@ static tn_status write_part(tn_writer *w, size_t tensor, size_t part, const void
         return status;
     size_t entry = tensor < w->ntensors ? w->first_entry[tensor] + part : w->count;
     if (entry >= w->count || w->entries[entry].tensor != tensor || w->entries[entry].part != part)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no part %zu of tensor %zu", part,
-                       tensor);
+        return tn_fail(err, TN_ERR_ARGUMENT, "there is no part %zu of tensor %zu", part, tensor);
     return tn_in_tensor(write_entry(w, entry, data, n, err), w->entries[entry].name, err);
 }
 
@@ -818,7 +810,7 @@ static tn_status write_tied(tn_writer *w, tn_out_entry *e, tn_error *err)
 
 static tn_status incomplete(const tn_writer *w, size_t entry, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes but found %llu",
+    return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes but found %llu",
                    (unsigned long long)w->entries[entry].nbytes,
                    (unsigned long long)(w->current == entry ? w->written : 0));
 }

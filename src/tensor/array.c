@@ -75,10 +75,9 @@ tn_status tn_array_check(const tn_array *array, const char *which, uint64_t *cou
     if (status == TN_OK)
         status = tn_shape_count(array->rank, array->shape, count);
     if (status == TN_ERR_LIMIT)
-        return tn_fail(err, status, TN_NO_OFFSET, "the %s has more bytes than fit 63 bits", which);
+        return tn_fail(err, status, "the %s has more bytes than fit 63 bits", which);
     if (status != TN_OK)
-        return tn_fail(err, status, TN_NO_OFFSET,
-                       "the %s has an unknown type, a negative extent or a rank above %d", which,
+        return tn_fail(err, status, "the %s has an unknown type, a negative extent or a rank above %d", which,
                        TN_MAX_RANK);
     return TN_OK;
 }
@@ -91,21 +90,20 @@ tn_status tn_array_check_dense(const tn_array *array, const void *data, const ch
     if (status != TN_OK)
         return status;
     if (*count && !data)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data", which);
+        return tn_fail(err, TN_ERR_ARGUMENT, "the %s has no data", which);
     tn_dense_strides(array->rank, array->shape, dense);
     for (uint32_t i = 0; array->stride && *count && i < array->rank; i++)
         if (array->shape[i] > 1 && array->stride[i] != dense[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_ARGUMENT,
                            "expected a dense %s, with a stride of %" PRId64 " in dimension %" PRIu32
-                           ", but found %" PRId64,
-                           which, dense[i], i, array->stride[i]);
+                           ", but found %" PRId64, which, dense[i], i, array->stride[i]);
     return TN_OK;
 }
 
 tn_status tn_array_check_ranks(const tn_array *dst, const tn_array *src, tn_error *err)
 {
     if (dst->rank != src->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "the destination has rank %" PRIu32 " but the source has %" PRIu32, dst->rank,
                        src->rank);
     return TN_OK;
@@ -116,10 +114,9 @@ tn_status tn_array_check_shapes(const tn_array *dst, const tn_array *src, tn_err
     tn_status status = tn_array_check_ranks(dst, src, err);
     for (uint32_t i = 0; i < dst->rank && status == TN_OK; i++)
         if (dst->shape[i] != src->shape[i])
-            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            status = tn_fail(err, TN_ERR_ARGUMENT,
                              "dimension %" PRIu32 " has %" PRId64 " elements in the destination but %" PRId64
-                             " in the source",
-                             i, dst->shape[i], src->shape[i]);
+                             " in the source", i, dst->shape[i], src->shape[i]);
     return status;
 }
 

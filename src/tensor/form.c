@@ -75,16 +75,16 @@ static tn_status check_roles(const tn_form_info *form, const tn_tensor *t, tn_er
 {
     uint32_t n = role_count(form), k = 0;
     if (t->nparts < form->required || t->nparts > n)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "form \"%s\" has %u parts but %u were given",
-                       form->name, n, t->nparts);
+        return tn_fail(err, TN_ERR_ARGUMENT, "form \"%s\" has %u parts but %u were given", form->name, n,
+                       t->nparts);
     for (uint32_t i = 0; i < t->nparts; i++, k++) {
         uint32_t expected = k;
         while (k < n && strcmp(t->parts[i].role, form->roles[k]) != 0)
             k++;
         if (k == n || (i < form->required && k != i))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "part %u of form \"%s\" is \"%s\" but found %s", i, form->name,
-                           form->roles[expected < n ? expected : n - 1], tn_quote_z(t->parts[i].role).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, "part %u of form \"%s\" is \"%s\" but found %s", i,
+                           form->name, form->roles[expected < n ? expected : n - 1],
+                           tn_quote_z(t->parts[i].role).text);
     }
     return TN_OK;
 }
@@ -93,13 +93,13 @@ static tn_status check(const tn_tensor *t, const tn_datatype *datatype, tn_error
 {
     const tn_form_info *form = tn_form_get(t->form);
     if (!form)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "form %s is not known to this build",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "form %s is not known to this build",
                        tn_quote_z(tn_tensor_form_name(t)).text);
     tn_status status = check_roles(form, t, err);
     if (status)
         return status;
     if (t->scaling && !form->scaled)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "form \"%s\" has no scales", form->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, "form \"%s\" has no scales", form->name);
     return form->check(t, datatype, err);
 }
 

@@ -36,15 +36,14 @@ static bool is_letter(char c)
 static tn_status check_letters(const char *layout, tn_error *err)
 {
     if (!layout)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a layout but found none");
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a layout but found none");
     for (size_t i = 0; layout[i]; i++) {
         if (!is_letter(layout[i]))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "layout %s: expected letters but found %s",
+            return tn_fail(err, TN_ERR_ARGUMENT, "layout %s: expected letters but found %s",
                            tn_quote_z(layout).text, tn_quote(layout + i, 1).text);
         if (memchr(layout, layout[i], i))       /* this bounds i by the number of letters */
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "layout %s: expected distinct letters but found %c twice", tn_quote_z(layout).text,
-                           layout[i]);
+            return tn_fail(err, TN_ERR_ARGUMENT, "layout %s: expected distinct letters but found %c twice",
+                           tn_quote_z(layout).text, layout[i]);
     }
     return TN_OK;
 }
@@ -53,9 +52,8 @@ tn_status tn_layout_check(const char *layout, uint32_t rank, tn_error *err)
 {
     tn_status status = check_letters(layout, err);
     if (status == TN_OK && strlen(layout) != rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "layout %s: expected %" PRIu32 " letters but found %zu", tn_quote_z(layout).text, rank,
-                       strlen(layout));
+        return tn_fail(err, TN_ERR_ARGUMENT, "layout %s: expected %" PRIu32 " letters but found %zu",
+                       tn_quote_z(layout).text, rank, strlen(layout));
     return status;
 }
 
@@ -64,7 +62,7 @@ tn_status tn_layout_check_shape(const char *layout, uint32_t rank, const int64_t
     tn_status status = tn_layout_check(layout, rank, err);
     const char *one = status ? NULL : strchr(layout, '1');
     if (one && shape[one - layout] != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "layout %s: expected an extent of 1 where it says so but found %" PRId64,
                        tn_quote_z(layout).text, shape[one - layout]);
     return status;
@@ -80,14 +78,13 @@ tn_status tn_layout_order(const char *from, const char *to, uint32_t order[TN_MA
         return status;
     size_t rank = strlen(to);
     if (strlen(from) != rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "layout %s has %zu letters but layout %s has %zu",
+        return tn_fail(err, TN_ERR_ARGUMENT, "layout %s has %zu letters but layout %s has %zu",
                        tn_quote_z(to).text, rank, tn_quote_z(from).text, strlen(from));
     for (size_t i = 0; i < rank; i++) {
         const char *at = memchr(from, to[i], rank);
         if (!at)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "layout %s has the letter %c, which layout %s has not", tn_quote_z(to).text, to[i],
-                           tn_quote_z(from).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, "layout %s has the letter %c, which layout %s has not",
+                           tn_quote_z(to).text, to[i], tn_quote_z(from).text);
         found[i] = (uint32_t)(at - from);
     }
     memcpy(order, found, rank * sizeof *order);
@@ -107,11 +104,9 @@ tn_status tn_layout_strides(const char *layout, const int64_t *shape, const char
     for (size_t i = rank; i-- > 0; ) {
         int64_t extent = shape[order[i]];
         if (extent < 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "dimension %c has an extent of %" PRId64,
-                           memory[i], extent);
+            return tn_fail(err, TN_ERR_ARGUMENT, "dimension %c has an extent of %" PRId64, memory[i], extent);
         if (!fits)
-            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the stride of dimension %c does not fit 63 bits",
-                           memory[i]);
+            return tn_fail(err, TN_ERR_LIMIT, "the stride of dimension %c does not fit 63 bits", memory[i]);
         made[order[i]] = next;
         /* that of the outermost may not: no stride is made of it */
         fits = !__builtin_mul_overflow(next, extent, &next);

@@ -85,15 +85,14 @@ static tn_status check_rules(const conversion *c, tn_error *err)
     for (size_t i = 0; i < c->o.nrename; i++) {
         const char *equals = strchr(c->o.rename[i], '=');
         if (!equals)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected OLD=NEW to rename but found %s",
+            return tn_fail(err, TN_ERR_ARGUMENT, "expected OLD=NEW to rename but found %s",
                            tn_quote_z(c->o.rename[i]).text);
         size_t old = 0, new = 0;
         for (const char *p = c->o.rename[i]; *p; p++)
             *(p < equals ? &old : &new) += *p == '*';
         if (old > 1 || new > old)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "expected at most one '*' on each side of %s, and on the left "
-                           "if on the right",
+            return tn_fail(err, TN_ERR_ARGUMENT,
+                           "expected at most one '*' on each side of %s, and on the left if on the right",
                            tn_quote_z(c->o.rename[i]).text);
     }
     tn_status status = TN_OK;

@@ -105,7 +105,7 @@ static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
     }
     if (status || t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED)
         return status;
-    status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "form %s cannot be described",
+    status = tn_fail(err, TN_ERR_UNSUPPORTED, "form %s cannot be described",
                      tn_quote_z(tn_tensor_form_name(t)).text);
     return tn_in_tensor(status, t->name, err);
 }

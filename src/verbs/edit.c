@@ -29,7 +29,7 @@ static tn_status edit_list(tn_file *f, const tn_meta **list, size_t *n, const tn
             copy[kept++] = (tn_meta){ .key = edit->key, .text = edit->text };
     }
     if (!found && !edit->text)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no metadata key %s to remove",
+        return tn_fail(err, TN_ERR_ARGUMENT, "there is no metadata key %s to remove",
                        tn_quote_z(edit->key).text);
     if (!found)
         copy[kept++] = (tn_meta){ .key = edit->key, .text = edit->text };
@@ -42,14 +42,12 @@ static tn_status apply(tn_file *f, const tn_meta_edit *edit, tn_error *err)
 {
     size_t key = strlen(edit->key), text = edit->text ? strlen(edit->text) : 0;
     if (tn_utf8_valid(edit->key, key) != key || (edit->text && tn_utf8_valid(edit->text, text) != text))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s is not UTF-8",
-                       tn_quote_z(edit->key).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, "metadata %s is not UTF-8", tn_quote_z(edit->key).text);
     if (!edit->tensor)
         return edit_list(f, &f->meta, &f->nmeta, edit, err);
     const tn_tensor *found = tn_file_find(f, edit->tensor);
     if (!found)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no tensor %s",
-                       tn_quote_z(edit->tensor).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, "there is no tensor %s", tn_quote_z(edit->tensor).text);
     tn_tensor *t = &f->tensors[found - f->tensors];
     size_t n = t->nmeta;
     tn_status status = edit_list(f, &t->meta, &n, edit, err);
@@ -94,15 +92,14 @@ static tn_status write_edited(tn_file *f, tn_listener listener, uint64_t *shared
 static tn_status check_editable(const tn_file *f, tn_error *err)
 {
     if (f->format == &tn_format_raw)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "the metadata of raw files stands in the text of their descriptor: edit that");
     if (!f->format->rewrite)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "the metadata of format %s cannot be edited in place: convert the file to "
-                       "ztensor or safetensors, edit it there, and convert it back",
-                       f->format->info.name);
+                       "ztensor or safetensors, edit it there, and convert it back", f->format->info.name);
     if (f->nshards > 1)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "the metadata of a sharded set cannot be edited in place: edit each shard");
     return TN_OK;
 }

@@ -42,7 +42,7 @@ static tn_verdict judge(const tn_scan_part *p, const tn_scan_result *result, tn_
     if (result->status && result->status != TN_ERR_UNSUPPORTED)
         return TN_VERDICT_BAD;
     if (tn_stored_of(p->part)->checksum == TN_CHECKSUM_UNKNOWN) {
-        tn_fail(why, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "checksum %s is of a kind this build cannot check",
+        tn_fail(why, TN_ERR_UNSUPPORTED, "checksum %s is of a kind this build cannot check",
                 tn_quote_z(tn_stored_of(p->part)->checksum_text).text);
         return TN_VERDICT_NOT_CHECKED;
     }

@@ -58,8 +58,8 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
         if (!sweep_block(&st->sweep, patterns, SWEEP_BLOCK, &d) ||
             (st->sweep.type->dtype == TN_FLOAT16 && tn_cpu_detect() & TN_CPU_AVX2 &&
              !agrees_with_f16c(&st->sweep, patterns, SWEEP_BLOCK, &d)))
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%#010x: %s gives %#llx, the definition %#llx",
-                           d.pattern, d.level, (unsigned long long)d.found, (unsigned long long)d.expected);
+            return tn_fail(err, TN_ERR_CORRUPT, "%#010x: %s gives %#llx, the definition %#llx", d.pattern,
+                           d.level, (unsigned long long)d.found, (unsigned long long)d.expected);
     }
     return TN_OK;
 }

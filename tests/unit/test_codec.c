@@ -45,7 +45,7 @@ static tn_status refuse(void *context, const void *data, size_t n, tn_error *err
 {
     (void)data, (void)n;
     ++*(int *)context;
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the disk is full");
+    return tn_fail(err, TN_ERR_IO, "the disk is full");
 }
 
 /* Compresses n bytes of `large`; *size is not written on failure. */

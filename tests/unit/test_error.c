@@ -92,10 +92,10 @@ static void quoting_cuts_long_names(void)
 static void a_failure_fills_its_error_and_null_is_allowed(void)
 {
     tn_error err;
-    CHECK(tn_fail(&err, TN_ERR_LIMIT, 7, "%s %d", "text", 5) == TN_ERR_LIMIT);
+    CHECK(tn_fail_at(&err, TN_ERR_LIMIT, 7, "%s %d", "text", 5) == TN_ERR_LIMIT);
     CHECK(err.status == TN_ERR_LIMIT && err.offset == 7);
     assert_string_equal(err.text, "text 5");
-    CHECK(tn_fail(NULL, TN_ERR_LIMIT, 7, "text") == TN_ERR_LIMIT);
+    CHECK(tn_fail_at(NULL, TN_ERR_LIMIT, 7, "text") == TN_ERR_LIMIT);
     CHECK(tn_fail_nomem(NULL) == TN_ERR_NOMEM && tn_fail_nomem(&err) == TN_ERR_NOMEM && err.text[0]);
     CHECK(tn_fail_errno(&err, ENOSPC, "cannot write") == TN_ERR_IO && err.offset == TN_NO_OFFSET);
     assert_string_equal(err.text, "cannot write: No space left on device");
@@ -105,7 +105,7 @@ static void a_failure_fills_its_error_and_null_is_allowed(void)
 static void the_place_stands_before_the_text(void)
 {
     tn_error err;
-    tn_status status = tn_fail(&err, TN_ERR_CORRUPT, 8, "text");
+    tn_status status = tn_fail_at(&err, TN_ERR_CORRUPT, 8, "text");
     assert_string_equal(line_of(&err), "byte 8: text");
     CHECK(tn_in_tensor(status, "a\"", &err) == TN_ERR_CORRUPT);
     assert_string_equal(line_of(&err), "byte 8: tensor \"a\\\"\": text");
@@ -113,7 +113,7 @@ static void the_place_stands_before_the_text(void)
     assert_string_equal(line_of(&err), "a\\nb.zt: byte 8: tensor \"a\\\"\": text");
     assert_string_equal(err.text, "text");
     CHECK(err.offset == 8 && err.status == TN_ERR_CORRUPT);
-    status = tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "another");
+    status = tn_fail(&err, TN_ERR_IO, "another");
     assert_string_equal(line_of(&err), "another");
     tn_in_file(status, "b", &err);
     assert_string_equal(line_of(&err), "b: another");
@@ -122,7 +122,7 @@ static void the_place_stands_before_the_text(void)
 static void the_innermost_place_stays(void)
 {
     tn_error err;
-    tn_status status = tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "text");
+    tn_status status = tn_fail(&err, TN_ERR_IO, "text");
     tn_in_file(status, "", &err);
     tn_in_file(status, NULL, &err);
     CHECK(!err.file[0] && !err.tensor[0] && !err.value[0] && err.reason == TN_REASON_NONE);
@@ -135,14 +135,14 @@ static void the_innermost_place_stays(void)
     assert_string_equal(line_of(&err), "inner: tensor \"a\": text (replace one)");
     assert_string_equal(err.value, "one");
     CHECK(err.reason == TN_REASON_REPLACE);
-    tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "text");
+    tn_fail(&err, TN_ERR_IO, "text");
     CHECK(!err.file[0] && !err.tensor[0] && !err.value[0] && err.reason == TN_REASON_NONE);
 }
 
 static void a_tensor_is_noted_before_its_file(void)
 {
     tn_error err;
-    tn_in_file(tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "cannot write"), "out", &err);
+    tn_in_file(tn_fail(&err, TN_ERR_IO, "cannot write"), "out", &err);
     tn_in_tensor(err.status, "of the input", &err);
     assert_string_equal(line_of(&err), "out: cannot write");
 }
@@ -150,7 +150,7 @@ static void a_tensor_is_noted_before_its_file(void)
 static void cancelling_has_no_place(void)
 {
     tn_error err;
-    tn_in_tensor(tn_fail(&err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled"), "t", &err);
+    tn_in_tensor(tn_fail(&err, TN_ERR_CANCELLED, "cancelled"), "t", &err);
     tn_in_file(err.status, "in", &err);
     assert_string_equal(line_of(&err), "cancelled");
 }
@@ -174,7 +174,7 @@ static void long_texts_paths_and_names_still_fit(void)
     memset(path, 'p', sizeof path);
     memset(long_text, 't', sizeof long_text);
     path[sizeof path - 1] = long_text[sizeof long_text - 1] = '\0';
-    tn_status status = tn_fail(&err, TN_ERR_IO, UINT64_MAX - 1, "%s", long_text);
+    tn_status status = tn_fail_at(&err, TN_ERR_IO, UINT64_MAX - 1, "%s", long_text);
     CHECK(strlen(err.text) == sizeof err.text - 1);
     tn_in_tensor(status, path, &err);
     tn_in_file(status, path, &err);
@@ -189,7 +189,7 @@ static void long_texts_paths_and_names_still_fit(void)
 static void a_line_that_does_not_fit_is_cut_between_characters(void)
 {
     tn_error err;
-    tn_in_tensor(tn_fail(&err, TN_ERR_IO, 3, "a\xe2\x82\xac"), "\xe2\x82\xac", &err);
+    tn_in_tensor(tn_fail_at(&err, TN_ERR_IO, 3, "a\xe2\x82\xac"), "\xe2\x82\xac", &err);
     const char *whole = line_of(&err);
     for (size_t cap = 0; cap <= strlen(whole) + 2; cap++) {
         char *out = malloc(cap ? cap : 1);  /* exactly: the end is guarded */

@@ -51,7 +51,7 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
     atomic_store(&t->busy[use.scratch], false);
     atomic_fetch_add(&t->worked, 1);
     if (item >= t->fail_work && (item - t->fail_work) % t->every == 0)
-        return tn_fail(err, TN_ERR_CORRUPT, item, "work failed on item %llu", (unsigned long long)item);
+        return tn_fail_at(err, TN_ERR_CORRUPT, item, "work failed on item %llu", (unsigned long long)item);
     return TN_OK;
 }
 
@@ -66,7 +66,7 @@ static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *e
     REQUIRE(atomic_exchange(&t->used[result], false));
     atomic_fetch_sub(&t->emitting, 1);
     if (item >= t->fail_emit && (item - t->fail_emit) % t->every == 0)
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "emit failed on item %llu", (unsigned long long)item);
+        return tn_fail(err, TN_ERR_IO, "emit failed on item %llu", (unsigned long long)item);
     return TN_OK;
 }
 

@@ -143,14 +143,14 @@ static tn_status use_window(void *context, uint64_t item, tn_pool_use use, tn_er
         sched_yield();
     atomic_fetch_sub(&t->taken, bytes);
     tn_windows_give(bytes);
-    return item == t->fail_work ? tn_fail(err, TN_ERR_CORRUPT, item, "this one is bad") : TN_OK;
+    return item == t->fail_work ? tn_fail_at(err, TN_ERR_CORRUPT, item, "this one is bad") : TN_OK;
 }
 
 static tn_status stop_at(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     const trial *t = context;
     (void)result;
-    return item == t->cancel ? tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled") : TN_OK;
+    return item == t->cancel ? tn_fail(err, TN_ERR_CANCELLED, "cancelled") : TN_OK;
 }
 
 static void threads_wait_for_windows_and_all_get_them(void)

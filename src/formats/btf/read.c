@@ -67,14 +67,15 @@ static tn_status take(reader *r, subject *s, void *to, size_t n, const char *wha
 {
     uint64_t most = r->size < ALWAYS_SAID ? ALWAYS_SAID : r->size;
     if (n > r->size - s->next)
-        return tn_fail(err, TN_ERR_TRUNCATED, s->next, "its %s takes %zu bytes but the file ends after %llu",
-                       what, n, (unsigned long long)(r->size - s->next));
+        return tn_fail_at(err, TN_ERR_TRUNCATED, s->next,
+                          "its %s takes %zu bytes but the file ends after %llu", what, n,
+                          (unsigned long long)(r->size - s->next));
     r->said += n;
     if (r->said > most)
-        return tn_fail(err, TN_ERR_LIMIT, s->e.at,
-                       "too many records overlap: expected the table and their headers in at most %llu "
-                       "bytes but up to here they take %llu", (unsigned long long)most,
-                       (unsigned long long)r->said);
+        return tn_fail_at(err, TN_ERR_LIMIT, s->e.at,
+                          "too many records overlap: expected the table and their headers in at most %llu "
+                          "bytes but up to here they take %llu", (unsigned long long)most,
+                          (unsigned long long)r->said);
     tn_status status = tn_source_read(r->source, s->next, to, n, err);
     s->next += n;
     return status;
@@ -108,11 +109,11 @@ static tn_status take_header(reader *r, subject *s, uint64_t *rank, tn_error *er
     s->e.dtype = type_of(h[8]);
     s->layout = h[9];
     if (s->e.dtype == TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 8, "expected a type from 0 to %d but found %u",
-                       BTF_TYPES - 1, h[8]);
+        return tn_fail_at(err, TN_ERR_CORRUPT, s->e.at + 8, "expected a type from 0 to %d but found %u",
+                          BTF_TYPES - 1, h[8]);
     if (s->layout > BTF_COO)
-        return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 9,
-                       "expected layout 0 (dense), 1 or 2 (COO) but found %u", h[9]);
+        return tn_fail_at(err, TN_ERR_CORRUPT, s->e.at + 9,
+                          "expected layout 0 (dense), 1 or 2 (COO) but found %u", h[9]);
     if (s->layout == BTF_COO_TFRT)
         tn_file_warn(r->file, s->e.at + 9,
                      "tensor %s: its layout is 1, TensorFlow Runtime's code for COO: the specification "
@@ -138,12 +139,12 @@ static tn_status take_dims(reader *r, subject *s, uint64_t n, const char *what, 
 static tn_status take_shape(reader *r, subject *s, uint64_t rank, tn_dims *dims, tn_error *err)
 {
     if (rank > (r->size - s->next) / BTF_WORD)
-        return tn_fail(err, TN_ERR_TRUNCATED, s->next,
-                       "it has %llu dimensions but the file ends after %llu bytes", (unsigned long long)rank,
-                       (unsigned long long)(r->size - s->next));
+        return tn_fail_at(err, TN_ERR_TRUNCATED, s->next,
+                          "it has %llu dimensions but the file ends after %llu bytes",
+                          (unsigned long long)rank, (unsigned long long)(r->size - s->next));
     if (rank > TN_MAX_RANK)
-        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "expected at most %d dimensions but found %llu",
-                       TN_MAX_RANK, (unsigned long long)rank);
+        return tn_fail_at(err, TN_ERR_LIMIT, s->e.at, "expected at most %d dimensions but found %llu",
+                          TN_MAX_RANK, (unsigned long long)rank);
     return take_dims(r, s, rank, "shape", dims, err);
 }
 
@@ -153,14 +154,14 @@ static tn_status take_array(const reader *r, subject *s, const tn_array *a, cons
 {
     uint64_t n, left = r->size - s->next;
     if (tn_array_nbytes(a, &n))
-        return tn_fail(err, TN_ERR_LIMIT, s->shape_at,
-                       "expected its %s in at most %lld bytes but shape %s of %s takes more", what,
-                       (long long)INT64_MAX, tn_show_shape(a->rank, a->shape).text,
-                       type_name(tn_dtype_get(a->dtype)));
+        return tn_fail_at(err, TN_ERR_LIMIT, s->shape_at,
+                          "expected its %s in at most %lld bytes but shape %s of %s takes more", what,
+                          (long long)INT64_MAX, tn_show_shape(a->rank, a->shape).text,
+                          type_name(tn_dtype_get(a->dtype)));
     if (n > left)
-        return tn_fail(err, TN_ERR_TRUNCATED, s->next,
-                       "its %s takes %llu bytes but the file ends after %llu", what, (unsigned long long)n,
-                       (unsigned long long)left);
+        return tn_fail_at(err, TN_ERR_TRUNCATED, s->next,
+                          "its %s takes %llu bytes but the file ends after %llu", what, (unsigned long long)n,
+                          (unsigned long long)left);
     *to = (tn_stored){ .offset = s->next, .size = n, .type = type_name(tn_dtype_get(a->dtype)) };
     s->next += n;
     return TN_OK;
@@ -172,9 +173,9 @@ static tn_status take_entries(reader *r, subject *s, uint32_t rank, const int64_
     tn_dims dims;
     tn_status status = take_dims(r, s, 2, "shape of indices", &dims, err);
     if (!status && dims.dims[1] != (int64_t)rank)
-        status = tn_fail(err, TN_ERR_CORRUPT, s->shape_at + BTF_WORD,
-                         "expected rows of %u indices, as many as it has dimensions, but found %lld", rank,
-                         (long long)dims.dims[1]);
+        status = tn_fail_at(err, TN_ERR_CORRUPT, s->shape_at + BTF_WORD,
+                            "expected rows of %u indices, as many as it has dimensions, but found %lld", rank,
+                            (long long)dims.dims[1]);
     if (!status && !(*shape = tn_dims_keep(&dims, &r->file->arena, NULL, 0)))
         status = tn_fail_nomem(err);
     return status;
@@ -187,9 +188,9 @@ static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *
     const int64_t *shape = NULL;
     uint64_t elements;
     if (tn_shape_count(dims->rank, dims->dims, &elements))
-        return tn_fail(err, TN_ERR_LIMIT, s->shape_at,
-                       "expected at most %lld elements but shape %s has more", (long long)INT64_MAX,
-                       tn_show_shape(dims->rank, dims->dims).text);
+        return tn_fail_at(err, TN_ERR_LIMIT, s->shape_at,
+                          "expected at most %lld elements but shape %s has more", (long long)INT64_MAX,
+                          tn_show_shape(dims->rank, dims->dims).text);
     tn_status status = take_entries(r, s, dims->rank, &shape, err);
     if (status)
         return status;
@@ -205,9 +206,9 @@ static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *
     if (status)
         return status;
     if (count.dims[0] != shape[0])
-        return tn_fail(err, TN_ERR_CORRUPT, s->shape_at,
-                       "expected %lld values, as many as rows of indices, but found %lld",
-                       (long long)shape[0], (long long)count.dims[0]);
+        return tn_fail_at(err, TN_ERR_CORRUPT, s->shape_at,
+                          "expected %lld values, as many as rows of indices, but found %lld",
+                          (long long)shape[0], (long long)count.dims[0]);
     s->e.form = TN_FORM_COO;
     s->e.value_dtype = s->e.dtype;
     s->e.value_rank = s->e.rank;
@@ -262,11 +263,10 @@ static tn_status read_record(reader *r, subject *s, uint64_t at, tn_error *err)
 {
     uint64_t begin = s->next;
     if (begin < r->table_end || begin > r->size)
-        return tn_fail(err, TN_ERR_CORRUPT, at,
-                       "expected its record between %llu, the end of the table, and %llu, the end of the "
-                       "file, but found it at %llu",
-                       (unsigned long long)r->table_end, (unsigned long long)r->size,
-                       (unsigned long long)begin);
+        return tn_fail_at(err, TN_ERR_CORRUPT, at,
+                          "expected its record between %llu, the end of the table, and %llu, the end of the "
+                          "file, but found it at %llu", (unsigned long long)r->table_end,
+                          (unsigned long long)r->size, (unsigned long long)begin);
     if (begin % BTF_WORD)
         tn_file_warn(r->file, at,
                      "tensor \"%s\": expected its record at a multiple of %d but found it at %llu", s->e.name,
@@ -306,13 +306,13 @@ static tn_status read_table(reader *r, tn_error *err)
 {
     uint8_t count[BTF_WORD];
     if (r->size < sizeof count)
-        return tn_fail(err, TN_ERR_TRUNCATED, r->size,
-                       "expected the number of tensors, %d bytes, but the file has %llu", BTF_WORD,
-                       (unsigned long long)r->size);
+        return tn_fail_at(err, TN_ERR_TRUNCATED, r->size,
+                          "expected the number of tensors, %d bytes, but the file has %llu", BTF_WORD,
+                          (unsigned long long)r->size);
     tn_status status = tn_source_read(r->source, 0, count, sizeof count, err);
     uint64_t n = tn_load_u64le(count), most = r->size / BTF_WORD - 1;
     if (!status && n > most)
-        status = tn_fail(err, TN_ERR_TRUNCATED, 0,
+        status = tn_fail_at(err, TN_ERR_TRUNCATED, 0,
                          "expected at most %llu tensors, whose offsets the file has room for, but found %llu",
                          (unsigned long long)most, (unsigned long long)n);
     if (status)

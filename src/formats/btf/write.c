@@ -24,12 +24,12 @@ static tn_status check_options(const tn_writer *w, tn_error *err)
 {
     const tn_create_options *o = &w->options;
     if (o->align != BTF_WORD)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "btf has its data at multiples of %d and cannot align it to %llu", BTF_WORD,
                        (unsigned long long)o->align);
     if (o->btf_coo_code < 0 || o->btf_coo_code > BTF_COO)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected 1 or 2 as the layout code of COO but found %d", o->btf_coo_code);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected 1 or 2 as the layout code of COO but found %d",
+                       o->btf_coo_code);
     if (w->nmeta && !o->drop_metadata)
         return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL, "btf cannot hold metadata");
     return TN_OK;
@@ -55,7 +55,7 @@ static tn_status check_array(const tn_part *p, tn_error *err)
                          "btf has no type %s: it has integers of 8 to 64 bits, float32 and float64",
                          type->name);
     if (p->padded)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "btf cannot hold padding");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "btf cannot hold padding");
     return TN_OK;
 }
 
@@ -63,8 +63,7 @@ static tn_status check_form(const tn_tensor *t, tn_error *err)
 {
     if (is_coo(t) || t->form == TN_FORM_DENSE)
         return TN_OK;
-    tn_status status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                               "btf holds dense and coo tensors but found form %s",
+    tn_status status = tn_fail(err, TN_ERR_UNSUPPORTED, "btf holds dense and coo tensors but found form %s",
                                tn_quote_z(tn_tensor_form_name(t)).text);
     return t->form == TN_FORM_CSR ? tn_with_reason(status, TN_REASON_FORM, "coo", err) : status;
 }
@@ -77,8 +76,7 @@ static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
     for (uint32_t k = 0; k < t->nparts && !status; k++) {
         status = check_array(&t->parts[k], err);
         if (!status && (e[k].encoding != TN_ENCODING_RAW || e[k].checksum != TN_CHECKSUM_NONE))
-            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                             "btf can hold neither compressed data nor checksums");
+            status = tn_fail(err, TN_ERR_ARGUMENT, "btf can hold neither compressed data nor checksums");
     }
     if (status)
         return status;
@@ -125,7 +123,7 @@ tn_status tn_btf_plan(tn_writer *w, tn_error *err)
         status = tn_in_tensor(check_tensor(w, i, err), first_entry(w, i)->name, err);
     for (size_t i = 0; i < w->ntensors && !status; i++)
         if (!place(&w->entries[w->first_entry[i]], &at))
-            status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would be larger than 2^63 bytes");
+            status = tn_fail(err, TN_ERR_LIMIT, "the file would be larger than 2^63 bytes");
     if (!status)
         status = tn_writer_add_file(w, w->path, &file, err);
     if (!status)

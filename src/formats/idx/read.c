@@ -39,22 +39,23 @@ static tn_dtype type_of(uint8_t code)
 
 static tn_status cut_header(uint64_t expected, uint64_t found, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_TRUNCATED, found, "expected an IDX header of %llu bytes but the file has %llu",
-                   (unsigned long long)expected, (unsigned long long)found);
+    return tn_fail_at(err, TN_ERR_TRUNCATED, found,
+                      "expected an IDX header of %llu bytes but the file has %llu",
+                      (unsigned long long)expected, (unsigned long long)found);
 }
 
 static tn_status check_start(const uint8_t *start, tn_error *err)
 {
     if (start[0] || start[1])
-        return tn_fail(err, TN_ERR_CORRUPT, start[0] ? 0 : 1,
-                       "expected two bytes of 0 but found 0x%02x 0x%02x", start[0], start[1]);
+        return tn_fail_at(err, TN_ERR_CORRUPT, start[0] ? 0 : 1,
+                          "expected two bytes of 0 but found 0x%02x 0x%02x", start[0], start[1]);
     if (type_of(start[IDX_TYPE]) == TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_CORRUPT, IDX_TYPE,
-                       "expected type 0x08, 0x09, 0x0b, 0x0c, 0x0d or 0x0e but found 0x%02x",
-                       start[IDX_TYPE]);
+        return tn_fail_at(err, TN_ERR_CORRUPT, IDX_TYPE,
+                          "expected type 0x08, 0x09, 0x0b, 0x0c, 0x0d or 0x0e but found 0x%02x",
+                          start[IDX_TYPE]);
     if (start[IDX_RANK] > TN_MAX_RANK)
-        return tn_fail(err, TN_ERR_LIMIT, IDX_RANK, "expected at most %d dimensions but found %u",
-                       TN_MAX_RANK, start[IDX_RANK]);
+        return tn_fail_at(err, TN_ERR_LIMIT, IDX_RANK, "expected at most %d dimensions but found %u",
+                          TN_MAX_RANK, start[IDX_RANK]);
     return TN_OK;
 }
 
@@ -109,14 +110,14 @@ static tn_status check_size(const tn_entry *e, uint64_t found, tn_error *err)
     const char *type = tn_dtype_get(e->dtype)->name;
     tn_shown_shape shape = tn_show_shape(e->rank, e->shape);
     if (tn_shape_nbytes(e->dtype, e->rank, e->shape, &nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, IDX_START, "shape %s of %s takes 2^63 bytes or more", shape.text,
-                       type);
+        return tn_fail_at(err, TN_ERR_LIMIT, IDX_START, "shape %s of %s takes 2^63 bytes or more", shape.text,
+                          type);
     if (nbytes == found)
         return TN_OK;
-    return tn_fail(err, nbytes > found ? TN_ERR_TRUNCATED : TN_ERR_CORRUPT,
-                   e->stored.offset + (nbytes > found ? found : nbytes),
-                   "shape %s of %s takes %llu bytes but %llu follow the IDX header", shape.text, type,
-                   (unsigned long long)nbytes, (unsigned long long)found);
+    return tn_fail_at(err, nbytes > found ? TN_ERR_TRUNCATED : TN_ERR_CORRUPT,
+                      e->stored.offset + (nbytes > found ? found : nbytes),
+                      "shape %s of %s takes %llu bytes but %llu follow the IDX header", shape.text, type,
+                      (unsigned long long)nbytes, (unsigned long long)found);
 }
 
 static tn_status open_idx(tn_file *f, tn_error *err)

@@ -22,11 +22,9 @@ const char *tn_mtx_refuse(tn_mtx_reader *r, const char *p, const char *what, ...
     size_t n = (size_t)(tn_mtx_word_end(p, r->end) - p), left = (size_t)(r->end - p);
     bool line_end = left && (*p == '\n' || (*p == '\r' && (left == 1 || p[1] == '\n')));
     tn_quoted word = tn_quote(p, n || !left ? n : 1);
-    tn_fail(r->err, left ? TN_ERR_CORRUPT : TN_ERR_TRUNCATED, (uint64_t)(p - r->text),
-            "line %llu: expected %s but found %s", (unsigned long long)r->line, expected,
-            !left      ? "the end of the file"
-            : line_end ? "the end of the line"
-                       : word.text);
+    tn_fail_at(r->err, left ? TN_ERR_CORRUPT : TN_ERR_TRUNCATED, (uint64_t)(p - r->text),
+               "line %llu: expected %s but found %s", (unsigned long long)r->line, expected,
+               !left ? "the end of the file" : line_end ? "the end of the line" : word.text);
     return NULL;
 }
 

@@ -33,8 +33,8 @@ tn_status tn_mtx_refuse_note(const tn_mtx_reader *r, tn_status status, size_t at
     va_start(args, why);
     vsnprintf(text, sizeof text, why, args);
     va_end(args);
-    return tn_fail(r->err, status, (uint64_t)(r->note - r->text) + at, "line %llu: the note of Tenon's: %s",
-                   (unsigned long long)r->note_line, text);
+    return tn_fail_at(r->err, status, (uint64_t)(r->note - r->text) + at,
+                      "line %llu: the note of Tenon's: %s", (unsigned long long)r->note_line, text);
 }
 
 enum { KEYS = 6 };

@@ -184,25 +184,25 @@ static const char *check_size(tn_mtx_reader *r, const char *line, const char *p,
 {
     uint64_t left = (uint64_t)(r->end - p), at = (uint64_t)(line - r->text), elements;
     if (r->symmetry != TN_MTX_GENERAL && r->shape[0] != r->shape[1]) {
-        tn_fail(r->err, TN_ERR_CORRUPT, at,
-                "line %llu: expected as many rows as columns in a matrix with a symmetry but found "
-                "%lld and %lld",
-                (unsigned long long)number, (long long)r->shape[0], (long long)r->shape[1]);
+        tn_fail_at(r->err, TN_ERR_CORRUPT, at,
+                   "line %llu: expected as many rows as columns in a matrix with a symmetry but found "
+                   "%lld and %lld", (unsigned long long)number, (long long)r->shape[0],
+                   (long long)r->shape[1]);
         return NULL;
     }
     if (tn_shape_count(2, r->shape, &elements)) {
-        tn_fail(r->err, TN_ERR_LIMIT, at,
-                "line %llu: expected at most 2^63 - 1 elements but found %lld rows of %lld",
-                (unsigned long long)number, (long long)r->shape[0], (long long)r->shape[1]);
+        tn_fail_at(r->err, TN_ERR_LIMIT, at,
+                   "line %llu: expected at most 2^63 - 1 elements but found %lld rows of %lld",
+                   (unsigned long long)number, (long long)r->shape[0], (long long)r->shape[1]);
         return NULL;
     }
     if (r->array)
         r->listed = listed_values(r);
     if (r->listed > (left + 1) / shortest_line(r)) {
-        tn_fail(r->err, TN_ERR_TRUNCATED, at,
-                "line %llu: expected %llu %s but found only %llu bytes behind this line",
-                (unsigned long long)number, (unsigned long long)r->listed, r->array ? "values" : "entries",
-                (unsigned long long)left);
+        tn_fail_at(r->err, TN_ERR_TRUNCATED, at,
+                   "line %llu: expected %llu %s but found only %llu bytes behind this line",
+                   (unsigned long long)number, (unsigned long long)r->listed, r->array ? "values" : "entries",
+                   (unsigned long long)left);
         return NULL;
     }
     return p;

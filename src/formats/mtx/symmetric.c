@@ -8,9 +8,9 @@
 
 static tn_status refuse(uint64_t row, uint64_t column, const char *what, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                   "it cannot be written as symmetric: [%llu, %llu] %s [%llu, %llu]", (unsigned long long)row,
-                   (unsigned long long)column, what, (unsigned long long)column, (unsigned long long)row);
+    return tn_fail(err, TN_ERR_LOSS, "it cannot be written as symmetric: [%llu, %llu] %s [%llu, %llu]",
+                   (unsigned long long)row, (unsigned long long)column, what, (unsigned long long)column,
+                   (unsigned long long)row);
 }
 
 /* Elements a and b of the values. */
@@ -64,10 +64,9 @@ static tn_status check_pair(const tn_mtx_matrix *m, const place *p, size_t n, si
     if (same == 1)
         return diagonal ? TN_OK : refuse(row, column, "is an entry but not", err);
     if (same > 2 || tn_mtx_index(m, p[1].entry, 0) == row)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_LOSS,
                        "it cannot be written as symmetric: it has two entries for one element, [%llu, %llu] "
-                       "or its mirror image",
-                       (unsigned long long)p->high, (unsigned long long)p->low);
+                       "or its mirror image", (unsigned long long)p->high, (unsigned long long)p->low);
     return is_same(m, p[0].entry, p[1].entry) ? TN_OK : refuse(p->high, p->low, "differs from", err);
 }
 
@@ -92,7 +91,7 @@ tn_status tn_mtx_check_symmetric(const tn_mtx_matrix *m, tn_error *err)
 {
     const int64_t *shape = m->tensor->shape;
     if (shape[0] != shape[1])
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_LOSS,
                        "it cannot be written as symmetric: it has %lld rows and %lld columns",
                        (long long)shape[0], (long long)shape[1]);
     return m->indices ? check_entries(m, err) : check_array(m, err);

@@ -15,23 +15,23 @@ enum { TEXT = 0, PARTS = 1 };   /* the writer's files; the second is memory */
 static tn_status check_tensor(const tn_tensor *t, tn_error *err)
 {
     if (t->form != TN_FORM_DENSE && t->form != TN_FORM_COO)
-        return tn_with_reason(tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_with_reason(tn_fail(err, TN_ERR_UNSUPPORTED,
                                       "mtx holds dense and coo tensors but found form %s",
                                       tn_quote_z(tn_tensor_form_name(t)).text),
                               t->form == TN_FORM_CSR ? TN_REASON_FORM : TN_REASON_NONE, "coo", err);
     if (t->rank != 2)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "mtx holds a matrix: expected 2 dimensions but found %u", t->rank);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "mtx holds a matrix: expected 2 dimensions but found %u",
+                       t->rank);
     for (uint32_t k = 0; k < t->nparts; k++)
         if (t->parts[k].padded)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "mtx cannot hold padding");
+            return tn_fail(err, TN_ERR_UNSUPPORTED, "mtx cannot hold padding");
     return TN_OK;
 }
 
 static tn_status check_plan(const tn_writer *w, tn_error *err)
 {
     if (w->options.align != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "mtx is text and cannot align data to %llu",
+        return tn_fail(err, TN_ERR_ARGUMENT, "mtx is text and cannot align data to %llu",
                        (unsigned long long)w->options.align);
     if (w->ntensors != 1)
         return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ONLY, NULL,
@@ -51,7 +51,7 @@ tn_status tn_mtx_plan(tn_writer *w, tn_error *err)
         w->entries[i].file = PARTS;
         w->entries[i].offset = size;
         if (!tn_add_u64(size, w->entries[i].nbytes, &size))
-            status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the matrix would take more than 2^64 bytes");
+            status = tn_fail(err, TN_ERR_LIMIT, "the matrix would take more than 2^64 bytes");
     }
     return status ? status : tn_writer_add_memory(w, w->dry_run ? 0 : size, &file, err);
 }
@@ -70,7 +70,7 @@ static tn_status check_indices(const tn_mtx_matrix *m, tn_error *err)
             uint64_t index = tn_mtx_index(m, i, k);
             bool negative = index > INT64_MAX && m->tensor->parts[1].array.dtype != TN_UINT64;
             if (index >= (uint64_t)m->tensor->shape[k])
-                return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                return tn_fail(err, TN_ERR_CORRUPT,
                                "entry %llu: expected an index below %lld in dimension %u but found %s%llu",
                                (unsigned long long)i, (long long)m->tensor->shape[k], k, negative ? "-" : "",
                                (unsigned long long)(negative ? 0 - index : index));

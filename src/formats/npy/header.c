@@ -33,31 +33,31 @@ static uint64_t byte_at(uint64_t base, size_t pos)
 static tn_status bad_magic(const uint8_t *head, size_t n, uint64_t at, tn_error *err)
 {
     tn_quoted found = tn_quote((const char *)head, n < TN_NPY_MAGIC_BYTES ? n : TN_NPY_MAGIC_BYTES);
-    return tn_fail(err, TN_ERR_CORRUPT, at, "expected the magic \"\\x93NUMPY\" but found %s", found.text);
+    return tn_fail_at(err, TN_ERR_CORRUPT, at, "expected the magic \"\\x93NUMPY\" but found %s", found.text);
 }
 
 tn_status tn_npy_header_size(const uint8_t *head, size_t n, uint64_t at, size_t *size, tn_error *err)
 {
     if (n < TN_NPY_SHORTEST)
-        return tn_fail(err, TN_ERR_TRUNCATED, at, "expected at least %d bytes of header but found %zu",
-                       TN_NPY_SHORTEST, n);
+        return tn_fail_at(err, TN_ERR_TRUNCATED, at, "expected at least %d bytes of header but found %zu",
+                          TN_NPY_SHORTEST, n);
     if (memcmp(head, TN_NPY_MAGIC, TN_NPY_MAGIC_BYTES) != 0)
         return bad_magic(head, n, at, err);
     unsigned major = head[6], minor = head[7];
     if (major < 1 || major > 3 || minor != 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, byte_at(at, 6),
-                       "expected version 1.0, 2.0 or 3.0 but found %u.%u", major, minor);
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, byte_at(at, 6),
+                          "expected version 1.0, 2.0 or 3.0 but found %u.%u", major, minor);
     size_t prefix = major == 1 ? TN_NPY_SHORTEST : TN_NPY_PREFIX_MAX;
     if (n < prefix)
-        return tn_fail(err, TN_ERR_TRUNCATED, at, "expected at least %zu bytes of header but found %zu",
-                       prefix, n);
+        return tn_fail_at(err, TN_ERR_TRUNCATED, at, "expected at least %zu bytes of header but found %zu",
+                          prefix, n);
     uint64_t length = 0;
     for (size_t i = prefix; i-- > 8;)
         length = length << 8 | head[i];
     if (length > TN_NPY_HEADER_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, byte_at(at, 8),
-                       "expected a header of at most %u bytes but found %llu", TN_NPY_HEADER_MAX,
-                       (unsigned long long)length);
+        return tn_fail_at(err, TN_ERR_LIMIT, byte_at(at, 8),
+                          "expected a header of at most %u bytes but found %llu", TN_NPY_HEADER_MAX,
+                          (unsigned long long)length);
     *size = prefix + (size_t)length;
     return TN_OK;
 }
@@ -68,8 +68,8 @@ static bool refuse(parser *p, const char *expected)
 {
     size_t left = p->end - p->pos;
     tn_quoted found = tn_quote(p->text + p->pos, left < 16 ? left : 16);
-    tn_fail(p->err, TN_ERR_CORRUPT, byte_at(p->at, p->pos), "the header: expected %s but found %s", expected,
-            left ? found.text : "its end");
+    tn_fail_at(p->err, TN_ERR_CORRUPT, byte_at(p->at, p->pos), "the header: expected %s but found %s",
+               expected, left ? found.text : "its end");
     return false;
 }
 
@@ -181,7 +181,7 @@ static bool take_shape(parser *p)
         if (!take_number(p, &dim))
             return false;
         if (tn_dims_add(&dims, dim, &why)) {
-            tn_fail(p->err, why.status, byte_at(p->at, p->pos), "the header: %s", why.text);
+            tn_fail_at(p->err, why.status, byte_at(p->at, p->pos), "the header: %s", why.text);
             return false;
         }
         comma = accept(p, ',');
@@ -353,7 +353,7 @@ static bool take_comment(parser *p)
     for (size_t i = 0; i < count && !status; i++)
         status = take_comment_item(p, &items[i], &why);
     if (status) {
-        tn_fail(p->err, status, byte_at(p->at, begin), "the comment of the header: %s", why.text);
+        tn_fail_at(p->err, status, byte_at(p->at, begin), "the comment of the header: %s", why.text);
         return false;
     }
     p->h->comment = n;

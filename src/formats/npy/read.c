@@ -59,11 +59,11 @@ static tn_status place_columns(tn_file *f, tn_entry *e, tn_error *err)
 static tn_status check_size(const tn_entry *e, uint64_t available, uint64_t *nbytes, tn_error *err)
 {
     if (tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^63 bytes");
+        return tn_fail_at(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^63 bytes");
     if (*nbytes > available)
-        return tn_fail(err, TN_ERR_TRUNCATED, e->at,
-                       "shape and type take %llu bytes but %llu follow the header",
-                       (unsigned long long)*nbytes, (unsigned long long)available);
+        return tn_fail_at(err, TN_ERR_TRUNCATED, e->at,
+                          "shape and type take %llu bytes but %llu follow the header",
+                          (unsigned long long)*nbytes, (unsigned long long)available);
     return TN_OK;
 }
 
@@ -83,8 +83,8 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
         f->nmeta = h->nfile_meta;
     }
     if (h->record.len && h->fortran)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "a record of Tenon's stands beside Fortran order, which Tenon does not write");
+        return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
+                          "a record of Tenon's stands beside Fortran order, which Tenon does not write");
     if (h->dtype == TN_UNKNOWN)
         return TN_OK;
     tn_status status = check_size(e, available, &e->stored.size, err);
@@ -107,8 +107,8 @@ static tn_status load_header(tn_file *f, tn_npy_header *h, tn_error *err)
     if (status)
         return status;
     if (n > size)
-        return tn_fail(err, TN_ERR_TRUNCATED, 8, "the header ends at %zu but the file has %llu bytes", n,
-                       (unsigned long long)size);
+        return tn_fail_at(err, TN_ERR_TRUNCATED, 8, "the header ends at %zu but the file has %llu bytes", n,
+                          (unsigned long long)size);
     uint8_t *bytes = tn_arena_alloc(&f->arena, n);
     if (!bytes)
         return tn_fail_nomem(err);
@@ -134,7 +134,7 @@ tn_status tn_npy_open(tn_file *f, tn_error *err)
     tn_entry e = { .name = NULL };
     tn_status status = load_header(f, &h, err);
     if (!status && h.never)
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, h.type_at, "%s", h.never);
+        status = tn_fail_at(err, TN_ERR_UNSUPPORTED, h.type_at, "%s", h.never);
     if (!status && !(e.name = h.name ? h.name : tn_file_stem(f, TN_NPY_SUFFIX)))
         status = tn_fail_nomem(err);
     if (!status)

@@ -133,8 +133,7 @@ static tn_status check_count(const tn_writer *w, tn_error *err)
                                       "make it dense", tn_form_name(only->form), only->nparts),
                             only->name, err);
     if (w->count != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "npy holds one array and there are %zu: use npz",
-                       w->count);
+        return tn_fail(err, TN_ERR_ARGUMENT, "npy holds one array and there are %zu: use npz", w->count);
     return TN_OK;
 }
 
@@ -162,7 +161,7 @@ tn_status tn_npy_plan(tn_writer *w, tn_error *err)
         return status;
     tn_out_entry *e = &w->entries[0];
     if (e->nbytes > INT64_MAX - header->len)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would take more than 2^63 bytes");
+        return tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
     w->state = header;
     e->file = file;
     e->offset = header->len;

@@ -129,9 +129,9 @@ static tn_status count_comment(reader *r, const tn_zip_member *m, const tn_npy_h
     r->comments += m->method == TN_ZIP_DEFLATED ? h->comment : 0;
     if (r->comments <= most)
         return TN_OK;
-    return tn_fail(err, TN_ERR_LIMIT, m->data,
-                   "expected at most %llu bytes of comments in deflated headers but found %llu",
-                   (unsigned long long)most, (unsigned long long)r->comments);
+    return tn_fail_at(err, TN_ERR_LIMIT, m->data,
+                      "expected at most %llu bytes of comments in deflated headers but found %llu",
+                      (unsigned long long)most, (unsigned long long)r->comments);
 }
 
 static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h, uint32_t *crc,
@@ -150,8 +150,8 @@ static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h
         return status;
     uint64_t have = r->have < m->decoded ? r->have : m->decoded;
     if (have < size)
-        return tn_fail(err, TN_ERR_TRUNCATED, m->data, "its header takes %zu bytes but it has %llu", size,
-                       (unsigned long long)(size <= m->decoded ? have : m->decoded));
+        return tn_fail_at(err, TN_ERR_TRUNCATED, m->data, "its header takes %zu bytes but it has %llu", size,
+                          (unsigned long long)(size <= m->decoded ? have : m->decoded));
     *crc = crc_of_rest(m, r->head, size);
     status = tn_npy_parse(r->head, size, at, &r->file->arena, h, err);
     return status ? status : count_comment(r, m, h, err);
@@ -163,25 +163,26 @@ static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h
 static tn_status check_readable(const tn_zip_member *m, tn_error *err)
 {
     if (!ends_with(m->name, TN_NPY_SUFFIX))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "its name does not end in " TN_NPY_SUFFIX);
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, m->at, "its name does not end in " TN_NPY_SUFFIX);
     if (tn_utf8_valid(m->name.ptr, m->name.len) != m->name.len)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "its name is not UTF-8");
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, m->at, "its name is not UTF-8");
     if (m->encrypted)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "it is encrypted");
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, m->at, "it is encrypted");
     if (m->method != TN_ZIP_STORED && m->method != TN_ZIP_DEFLATED)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at,
-                       "expected it stored (0) or deflated (8) but found method %u", m->method);
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, m->at,
+                          "expected it stored (0) or deflated (8) but found method %u", m->method);
     return TN_OK;
 }
 
 static tn_status check_sizes(const tn_zip_member *m, tn_error *err)
 {
     if (m->method == TN_ZIP_STORED && m->size != m->decoded)
-        return tn_fail(err, TN_ERR_CORRUPT, m->at, "it is stored as it is but has two sizes, %llu and %llu",
-                       (unsigned long long)m->size, (unsigned long long)m->decoded);
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
+                          "it is stored as it is but has two sizes, %llu and %llu",
+                          (unsigned long long)m->size, (unsigned long long)m->decoded);
     if (m->method == TN_ZIP_DEFLATED && m->decoded / tn_codec_deflate.ratio_max > m->size)
-        return tn_fail(err, TN_ERR_CORRUPT, m->at, "no %llu bytes of deflate data decode to %llu",
-                       (unsigned long long)m->size, (unsigned long long)m->decoded);
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->at, "no %llu bytes of deflate data decode to %llu",
+                          (unsigned long long)m->size, (unsigned long long)m->decoded);
     return TN_OK;
 }
 
@@ -192,9 +193,9 @@ static tn_status place(reader *r, const tn_zip_member *m, const tn_npy_header *h
     tn_stored *s = &e->stored;
     bool deflated = m->method == TN_ZIP_DEFLATED;
     if (s->size != m->decoded - h->size)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "shape and type take %llu bytes but %llu follow the header",
-                       (unsigned long long)s->size, (unsigned long long)(m->decoded - h->size));
+        return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
+                          "shape and type take %llu bytes but %llu follow the header",
+                          (unsigned long long)s->size, (unsigned long long)(m->decoded - h->size));
     s->offset = deflated ? m->data : m->data + h->size;
     if (deflated) {
         s->encoding = TN_ENCODING_DEFLATE;
@@ -232,7 +233,8 @@ static tn_status read_array(reader *r, tn_zip_member *m, tn_error *err)
 static tn_status fail_member(const tn_zip_member *m, const tn_error *why, tn_error *err)
 {
     uint64_t at = why->offset == TN_NO_OFFSET ? m->data : why->offset;
-    return tn_fail(err, why->status, at, "member %s: %s", tn_quote(m->name.ptr, m->name.len).text, why->text);
+    return tn_fail_at(err, why->status, at, "member %s: %s", tn_quote(m->name.ptr, m->name.len).text,
+                      why->text);
 }
 
 /* The other members may be what somebody wants. */
@@ -282,10 +284,11 @@ static tn_status check_overlaps(reader *r, tn_error *err)
     for (size_t i = 1; i < r->nranges; i++) {
         const range *before = &r->ranges[i - 1], *here = &r->ranges[i];
         if (here->begin < before->end)
-            return tn_fail(
-                err, TN_ERR_CORRUPT, here->begin, "member %s overlaps member %s, which ends at %llu",
-                tn_quote(here->name.ptr, here->name.len).text,
-                tn_quote(before->name.ptr, before->name.len).text, (unsigned long long)before->end);
+            return tn_fail_at(err, TN_ERR_CORRUPT, here->begin,
+                              "member %s overlaps member %s, which ends at %llu",
+                              tn_quote(here->name.ptr, here->name.len).text,
+                              tn_quote(before->name.ptr, before->name.len).text,
+                              (unsigned long long)before->end);
     }
     return TN_OK;
 }
@@ -299,13 +302,13 @@ static tn_status read_members(reader *r, tn_error *err)
     for (size_t i = 0; i < count && !status; i++)
         status = read_member(r, err);
     if (!status && tn_cur_left(&d->entries))
-        return tn_fail(err, TN_ERR_CORRUPT, d->at + d->entries.pos,
-                       "the archive's directory has %zu more bytes than its %zu members take",
-                       tn_cur_left(&d->entries), count);
+        return tn_fail_at(err, TN_ERR_CORRUPT, d->at + d->entries.pos,
+                          "the archive's directory has %zu more bytes than its %zu members take",
+                          tn_cur_left(&d->entries), count);
     if (!status)
         status = check_overlaps(r, err);
     if (!status && !r->file->count && r->left_out.status)
-        return tn_fail(err, r->left_out.status, r->left_out.offset, "%s", r->left_out.text);
+        return tn_fail_at(err, r->left_out.status, r->left_out.offset, "%s", r->left_out.text);
     return status;
 }
 

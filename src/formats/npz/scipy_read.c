@@ -177,10 +177,9 @@ static words describe(const tn_part *p)
 static tn_status check_there(const matrix *m, int k, tn_error *err)
 {
     return m->array[k] ? TN_OK
-                       : tn_fail(err, TN_ERR_CORRUPT, place_of(m, FORMAT),
-                                 "member \"%s.npy\": a SciPy %s matrix has one but it "
-                                 "is not in the archive",
-                                 names[k], m->format);
+                       : tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, FORMAT),
+                                    "member \"%s.npy\": a SciPy %s matrix has one but it "
+                                    "is not in the archive", names[k], m->format);
 }
 
 /* Array k has so many elements, of the type of another if that is given. */
@@ -193,19 +192,18 @@ static tn_status check_vector(const matrix *m, int k, uint64_t length, const tn_
     if (p->array.rank == 1 && (uint64_t)p->array.shape[0] == length &&
         (!alike || alike->array.dtype == p->array.dtype))
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, place_of(m, k),
-                   "member \"%s.npy\": expected %llu elements%s%s but found %s", names[k],
-                   (unsigned long long)length, alike ? " of type " : "", alike ? type_of(alike).text : "",
-                   describe(p).text);
+    return tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, k),
+                      "member \"%s.npy\": expected %llu elements%s%s but found %s", names[k],
+                      (unsigned long long)length, alike ? " of type " : "", alike ? type_of(alike).text : "",
+                      describe(p).text);
 }
 
 static tn_status check_rank(const matrix *m, uint32_t rank, tn_error *err)
 {
     return m->rank == rank ? TN_OK
-                           : tn_fail(err, TN_ERR_CORRUPT, place_of(m, SHAPE),
-                                     "member \"shape.npy\": expected %u dimensions but "
-                                     "found %u",
-                                     rank, m->rank);
+                           : tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, SHAPE),
+                                        "member \"shape.npy\": expected %u dimensions but found %u", rank,
+                                        m->rank);
 }
 
 static tn_status read_shape(matrix *m, tn_error *err)
@@ -216,18 +214,17 @@ static tn_status read_shape(matrix *m, tn_error *err)
     bool fits = a->rank == 1 && a->shape[0] > 0 && a->shape[0] <= TN_MAX_RANK &&
                 (a->dtype == TN_INT64 || a->dtype == TN_INT32);
     if (!fits)
-        return tn_fail(err, TN_ERR_CORRUPT, place_of(m, SHAPE),
-                       "member \"shape.npy\": expected 1 to %d dimensions of type int64 but "
-                       "found %s",
-                       TN_MAX_RANK, describe(p).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, SHAPE),
+                          "member \"shape.npy\": expected 1 to %d dimensions of type int64 but found %s",
+                          TN_MAX_RANK, describe(p).text);
     m->rank = (uint32_t)a->shape[0];
     m->shape = tn_arena_zalloc(&m->file->arena, m->rank, sizeof *m->shape);
     tn_status status = m->shape ? load(m, SHAPE, p, bytes, err) : tn_fail_nomem(err);
     for (uint32_t i = 0; i < m->rank && !status; i++) {
         m->shape[i] = tn_value_get(a->dtype, bytes, i).i;
         if (m->shape[i] < 0)
-            status = tn_fail(err, TN_ERR_CORRUPT, place_of(m, SHAPE),
-                             "member \"shape.npy\": dimension %u is %lld", i, (long long)m->shape[i]);
+            status = tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, SHAPE),
+                                "member \"shape.npy\": dimension %u is %lld", i, (long long)m->shape[i]);
     }
     return status;
 }
@@ -296,9 +293,9 @@ static tn_status take_coords(matrix *m, tn_error *err)
     const tn_array *a = &p.array;
     int64_t entries = (int64_t)entries_of(m);
     if (a->rank != 2 || a->shape[0] != (int64_t)m->rank || a->shape[1] != entries)
-        return tn_fail(err, TN_ERR_CORRUPT, place_of(m, COORDS),
-                       "member \"coords.npy\": expected %u rows of %lld elements but found %s", m->rank,
-                       (long long)entries, a->rank == 2 ? "other rows" : describe(&p).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, COORDS),
+                          "member \"coords.npy\": expected %u rows of %lld elements but found %s", m->rank,
+                          (long long)entries, a->rank == 2 ? "other rows" : describe(&p).text);
     const int64_t stride[] = { 1, entries };
     tn_stored_more more = *tn_stored_more_of(&p);
     /* columns that were rows need not be told apart */
@@ -342,8 +339,8 @@ static tn_status join(matrix *m, bool *joined, tn_error *err)
     if (status)
         return status;
     if (data->array.rank != 1)
-        return tn_fail(err, TN_ERR_CORRUPT, place_of(m, DATA),
-                       "member \"data.npy\": expected a vector but found %s", describe(data).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, DATA),
+                          "member \"data.npy\": expected a vector but found %s", describe(data).text);
     if (data->array.dtype == TN_UNKNOWN)
         return leave(m, "the type of its values is not known to this build");
     if (csr && m->rank == 1)
@@ -380,7 +377,7 @@ tn_status tn_scipy_open(tn_file *f, tn_error *err)
     if (!status)
         status = tn_scipy_join(f, name, &joined, err);
     if (!status && !joined)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "expected a csr or coo matrix as scipy.sparse.save_npz() writes it but "
                        "found other arrays");
     return status;

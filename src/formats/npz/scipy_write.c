@@ -41,8 +41,8 @@ static tn_status check_form(const tn_tensor *t, tn_error *err)
                          "scipy-npz holds a tensor of form csr or coo but found %s",
                          tn_quote_z(tn_tensor_form_name(t)).text);
     if (t->rank != RANK)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "scipy-npz holds a matrix, of 2 dimensions, but found %u", t->rank);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "scipy-npz holds a matrix, of 2 dimensions, but found %u",
+                       t->rank);
     return TN_OK;
 }
 
@@ -58,7 +58,7 @@ static tn_status check_types(const tn_tensor *t, tn_error *err)
                          "scipy.sparse has indices of type int32 or int64 but found %s", index->name);
     for (uint32_t k = 0; k < t->nparts; k++)
         if (t->parts[k].padded)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "scipy-npz cannot hold padding");
+            return tn_fail(err, TN_ERR_UNSUPPORTED, "scipy-npz cannot hold padding");
     return TN_OK;
 }
 
@@ -154,7 +154,7 @@ tn_status tn_scipy_plan(tn_writer *w, tn_error *err)
     if (!status && is_coo(t)) {
         w->entries[1].offset = p->at;
         if (!tn_add_u64(p->at, w->entries[1].nbytes, &end) || end > INT64_MAX)
-            status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would take more than 2^63 bytes");
+            status = tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
     }
     if (!status)
         status = tn_writer_add_file(w, w->path, &file, err);

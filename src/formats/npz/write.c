@@ -19,9 +19,8 @@ static tn_status make_name(tn_writer *w, const char *stem, tn_text *name, tn_err
 {
     size_t n = strlen(stem);
     if (n > TN_ZIP_NAME_MAX - strlen(TN_NPY_SUFFIX))
-        return tn_in_tensor(tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                                    "its name has %zu bytes but a member's has at most %d", n,
-                                    TN_ZIP_NAME_MAX),
+        return tn_in_tensor(tn_fail(err, TN_ERR_LIMIT, "its name has %zu bytes but a member's has at most %d",
+                                    n, TN_ZIP_NAME_MAX),
                             stem, err);
     char *text = tn_arena_alloc(&w->arena, n + sizeof TN_NPY_SUFFIX);
     if (!text)
@@ -47,7 +46,7 @@ tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array
     m->data = before + m->header.len;
     m->nbytes = nbytes;
     if (!tn_add_u64(m->data, nbytes, at) || *at > INT64_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would take more than 2^63 bytes");
+        return tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
     m->zip.size = m->header.len + nbytes;
     return TN_OK;
 }

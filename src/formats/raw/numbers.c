@@ -111,9 +111,9 @@ static tn_status take_scales(const tn_wia_quantization *q, const tn_entry *e, ui
         }
         tn_value_format(text, sizeof text, TN_FLOAT64,
                         (tn_value){ .kind = TN_KIND_FLOAT, .re = q->scales[i] });
-        return tn_fail(err, TN_ERR_UNSUPPORTED, e->at,
-                       "%s: expected a number that float32 holds but found %s", path_of(q, "scale", i).text,
-                       text);
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, e->at,
+                          "%s: expected a number that float32 holds but found %s",
+                          path_of(q, "scale", i).text, text);
     }
     return TN_OK;
 }
@@ -124,9 +124,9 @@ static tn_status take_zeros(const tn_wia_quantization *q, const tn_entry *e, uin
         int64_t found = i < q->nzero_points ? q->zero_points[i] : 0;
         int32_t zero = (int32_t)found;
         if (zero != found)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, e->at,
-                           "%s: expected an integer of 32 bits but found %lld",
-                           path_of(q, "zero_point", i).text, (long long)found);
+            return tn_fail_at(err, TN_ERR_UNSUPPORTED, e->at,
+                              "%s: expected an integer of 32 bits but found %lld",
+                              path_of(q, "zero_point", i).text, (long long)found);
         memcpy(to + i * sizeof zero, &zero, sizeof zero);
     }
     return TN_OK;
@@ -184,8 +184,9 @@ static tn_status choose_index(const tn_wia_sparse *s, const tn_entry *e, tn_dtyp
     *index = said ? said : narrow ? TN_INT32 : TN_INT64;
     if (*index == TN_INT64 || (*index == TN_INT32 && narrow))
         return TN_OK;
-    return tn_fail(err, TN_ERR_UNSUPPORTED, e->at, TN_RAW_OWN "." TN_RAW_INDEX_TYPE
-                   ": expected int64%s but found %s", narrow ? " or int32" : "", tn_dtype_get(*index)->name);
+    return tn_fail_at(err, TN_ERR_UNSUPPORTED, e->at,
+                      TN_RAW_OWN "." TN_RAW_INDEX_TYPE ": expected int64%s but found %s",
+                      narrow ? " or int32" : "", tn_dtype_get(*index)->name);
 }
 
 static tn_part index_part(tn_raw_numbers *n, const char *role, tn_array array, const int64_t *from)

@@ -97,7 +97,7 @@ static tn_status find_old_data(tn_writer *w, const char **data, tn_error *err)
 
 static tn_status fail_exists(tn_writer *w, const char *name, tn_error *err)
 {
-    tn_status status = tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, "already exists");
+    tn_status status = tn_fail(err, TN_ERR_EXISTS, "already exists");
     tn_with_reason(status, TN_REASON_REPLACE, NULL, err);
     return tn_in_file(status, tn_raw_data_path(w->path, name, &w->arena), err);
 }

@@ -106,9 +106,9 @@ tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *ar
         if (j.status == TN_ERR_NOMEM)
             return tn_fail_nomem(err);
         if (j.status || !is_plain_name(text))
-            return tn_fail(err, TN_ERR_CORRUPT, at, TN_RAW_OWN "." TN_RAW_DATA
-                           ": expected the plain name of a file in the same folder but found %s",
-                           j.status ? "something else" : tn_quote(text.ptr, text.len).text);
+            return tn_fail_at(err, TN_ERR_CORRUPT, at, TN_RAW_OWN "." TN_RAW_DATA
+                              ": expected the plain name of a file in the same folder but found %s",
+                              j.status ? "something else" : tn_quote(text.ptr, text.len).text);
         *name = tn_arena_text(arena, text.ptr, text.len);
         if (!*name)
             return tn_fail_nomem(err);
@@ -126,7 +126,7 @@ static void keep_first(void *context, const tn_wia_finding *f)
 {
     complaint *c = context;
     if (!f->remark && !c->first.status)
-        tn_fail(&c->first, c->status, c->at, "%s: %s", f->path, f->text);
+        tn_fail_at(&c->first, c->status, c->at, "%s: %s", f->path, f->text);
 }
 
 tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, tn_error *err)
@@ -185,13 +185,13 @@ static tn_status check_all(reader *r, tn_error *err)
     for (size_t i = 0; i < r->set->count && !status; i++) {
         tn_descriptor *d = &r->set->items[i];
         if (tn_descriptor_is_fragment(d))
-            return tn_fail(err, TN_ERR_UNSUPPORTED, r->at[i],
-                           "a fragment of a descriptor, without version, name and dtype: "
-                           "it describes no tensor");
+            return tn_fail_at(err, TN_ERR_UNSUPPORTED, r->at[i],
+                              "a fragment of a descriptor, without version, name and dtype: "
+                              "it describes no tensor");
         d->name = d->name ? tn_arena_text(&r->file->arena, d->name, strlen(d->name)) : make_name(r, i);
         status = d->name ? tn_raw_check(d, r->at[i], TN_ERR_CORRUPT, err) : tn_fail_nomem(err);
         if (!status && d->symbolic)
-            status = tn_with_reason(tn_fail(err, TN_ERR_UNSUPPORTED, r->at[i],
+            status = tn_with_reason(tn_fail_at(err, TN_ERR_UNSUPPORTED, r->at[i],
                                             "its shape has symbols: its data cannot be read before they have "
                                             "values"),
                                     TN_REASON_BIND, NULL, err);
@@ -210,7 +210,7 @@ static tn_status open_data(reader *r, tn_error *err)
 {
     tn_file *f = r->file;
     if (!*f->shards[0].path)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "these are descriptors, whose data is in the .bin beside them: open them by path");
     const char *name = NULL, *path;
     tn_status status = tn_raw_data_name(&r->set->items[0], r->at[0], &f->arena, &name, err);
@@ -222,7 +222,7 @@ static tn_status open_data(reader *r, tn_error *err)
     status = tn_file_add_shard(f, path, &r->data, err);
     size_t n = strlen(f->shards[0].path), suffix = strlen(SIDECAR);
     if (status == TN_ERR_IO && n > suffix && strcmp(f->shards[0].path + n - suffix, SIDECAR) == 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "it describes the tensors of %s, which has the data: open that",
                        tn_quote(f->shards[0].path, n - suffix).text);
     return tn_in_file(status, path, err);
@@ -273,9 +273,9 @@ static tn_status take_strides(const subject *s, int64_t *stride, tn_error *err)
     for (uint32_t i = 0; i < s->e.rank; i++) {
         stride[i] = s->d->strides[i].factor;
         if (stride[i] < 0)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at,
-                           "memory.strides[%u]: expected a stride that is not negative but found %lld", i,
-                           (long long)stride[i]);
+            return tn_fail_at(err, TN_ERR_UNSUPPORTED, s->e.at,
+                              "memory.strides[%u]: expected a stride that is not negative but found %lld", i,
+                              (long long)stride[i]);
     }
     return TN_OK;
 }
@@ -286,11 +286,11 @@ static tn_status place_apart(subject *s, const int64_t *stride, uint64_t nbytes,
 {
     tn_stored *stored = &s->e.stored;
     if (tn_strided_nbytes(s->e.dtype, s->e.rank, s->e.shape, stride, &stored->size))
-        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "its strides span more than 2^63 bytes");
+        return tn_fail_at(err, TN_ERR_LIMIT, s->e.at, "its strides span more than 2^63 bytes");
     if (nbytes > stored->size)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at,
-                       "its elements take %llu bytes but its strides span only %llu: elements that share "
-                       "bytes are not read", (unsigned long long)nbytes, (unsigned long long)stored->size);
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, s->e.at,
+                          "its elements take %llu bytes but its strides span only %llu: elements that share "
+                          "bytes are not read", (unsigned long long)nbytes, (unsigned long long)stored->size);
     s->e.more.stride = stride;
     return TN_OK;
 }
@@ -305,7 +305,7 @@ static tn_status place(reader *r, subject *s, tn_error *err)
     uint64_t nbytes;
     if (tn_shape_nbytes(e->dtype, e->rank, e->shape, &nbytes) ||
         tn_shape_nbytes(e->dtype, e->rank, extents, &e->stored.size))
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^63 bytes");
+        return tn_fail_at(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^63 bytes");
     if (!nbytes)
         e->stored.size = 0;
     if (!nbytes || (!padded && !d->strides))
@@ -334,15 +334,15 @@ static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
     const tn_stored *stored = &s->e.stored;
     uint64_t have = tn_source_size(data->source);
     if (s->d->has_total && s->d->total_bytes > have)
-        return tn_fail(err, TN_ERR_CORRUPT, s->e.at,
-                       "memory.total_bytes: expected at most the %llu bytes of %s but found %llu",
-                       (unsigned long long)have, tn_quote_z(data->path).text,
-                       (unsigned long long)s->d->total_bytes);
+        return tn_fail_at(err, TN_ERR_CORRUPT, s->e.at,
+                          "memory.total_bytes: expected at most the %llu bytes of %s but found %llu",
+                          (unsigned long long)have, tn_quote_z(data->path).text,
+                          (unsigned long long)s->d->total_bytes);
     if (stored->offset > have || stored->size > have - stored->offset)
-        return tn_fail(err, TN_ERR_CORRUPT, s->e.at,
-                       "its elements take %llu bytes from %llu on but %s has %llu",
-                       (unsigned long long)stored->size, (unsigned long long)stored->offset,
-                       tn_quote_z(data->path).text, (unsigned long long)have);
+        return tn_fail_at(err, TN_ERR_CORRUPT, s->e.at,
+                          "its elements take %llu bytes from %llu on but %s has %llu",
+                          (unsigned long long)stored->size, (unsigned long long)stored->offset,
+                          tn_quote_z(data->path).text, (unsigned long long)have);
     return TN_OK;
 }
 
@@ -368,7 +368,7 @@ static tn_status take_own(reader *r, subject *s, tn_error *err)
         else if (!s->typed || !tn_raw_take_scaled_item(&j, key, &s->scaled))
             tn_json_skip(&j);
     }
-    return j.status ? tn_fail(err, j.status, s->e.at, TN_RAW_OWN ": %s", j.why) : TN_OK;
+    return j.status ? tn_fail_at(err, j.status, s->e.at, TN_RAW_OWN ": %s", j.why) : TN_OK;
 }
 
 static tn_status read_meta(reader *r, const subject *s, const char *path, tn_text json, const tn_meta **meta,
@@ -379,7 +379,7 @@ static tn_status read_meta(reader *r, const subject *s, const char *path, tn_tex
         return TN_OK;
     if (why.status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
-    return tn_fail(err, why.status, s->e.at, "%s: %s", path, why.text);
+    return tn_fail_at(err, why.status, s->e.at, "%s: %s", path, why.text);
 }
 
 static tn_status take_meta(reader *r, subject *s, bool first, tn_error *err)

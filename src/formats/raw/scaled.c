@@ -209,13 +209,13 @@ static tn_status place_part(tn_file *f, const tn_entry *e, uint64_t offset, tn_p
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
     uint64_t have = tn_source_size(data->source);
     if (tn_shape_nbytes(p->array.dtype, p->array.rank, p->array.shape, &p->nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "the shape of its part %s takes more than 2^63 bytes",
-                       tn_quote_z(p->role).text);
+        return tn_fail_at(err, TN_ERR_LIMIT, e->at, "the shape of its part %s takes more than 2^63 bytes",
+                          tn_quote_z(p->role).text);
     if (offset > have || p->nbytes > have - offset)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "its part %s takes %llu bytes from %llu on but %s has %llu",
-                       tn_quote_z(p->role).text, (unsigned long long)p->nbytes,
-                       (unsigned long long)offset, tn_quote_z(data->path).text, (unsigned long long)have);
+        return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
+                          "its part %s takes %llu bytes from %llu on but %s has %llu",
+                          tn_quote_z(p->role).text, (unsigned long long)p->nbytes, (unsigned long long)offset,
+                          tn_quote_z(data->path).text, (unsigned long long)have);
     const tn_stored stored = { .offset = offset, .size = p->nbytes,
                                .type = type->wia ? type->wia : type->name, .order = e->stored.order,
                                .shard = e->stored.shard };
@@ -227,9 +227,9 @@ tn_status tn_raw_take_datatype(tn_file *f, tn_raw_scaled *s, tn_entry *e, tn_err
 {
     tn_status status = TN_OK;
     if (!s->scaling.datatype || !s->shape)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, TN_RAW_OWN
-                       ": expected datatype and shape beside the scheme \"" SCHEME "\" but found no %s",
-                       s->shape ? "datatype" : "shape");
+        return tn_fail_at(err, TN_ERR_CORRUPT, e->at, TN_RAW_OWN
+                          ": expected datatype and shape beside the scheme \"" SCHEME "\" but found no %s",
+                          s->shape ? "datatype" : "shape");
     for (uint32_t k = 0; k < s->nparts && !status; k++)
         status = place_part(f, e, s->offsets[k], &s->parts[k], err);
     if (status)

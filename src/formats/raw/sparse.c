@@ -39,7 +39,7 @@ tn_status tn_raw_check_length(const tn_tensor *t, uint64_t *least, tn_error *err
 {
     *least += least_text(t);
     if (*least > TN_RAW_DOCUMENT_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_LIMIT,
                        "with its %lld entries the descriptors would take more than the %u bytes that can be "
                        "read back", (long long)t->parts[0].array.shape[0], TN_RAW_DOCUMENT_MAX);
     return TN_OK;

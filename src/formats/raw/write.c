@@ -58,7 +58,7 @@ static tn_status check_tensors(const tn_writer *w, tn_error *err)
         if (t && tn_form_is_sparse(t->form))
             status = check_sparse(t, &least, err);
         else if (t && t->form != TN_FORM_DENSE && t->form != TN_FORM_SCALED)
-            status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "raw cannot hold a tensor of form %s",
+            status = tn_fail(err, TN_ERR_UNSUPPORTED, "raw cannot hold a tensor of form %s",
                              tn_quote_z(tn_tensor_form_name(t)).text);
         if (status)
             tn_in_tensor(status, t->name, err);
@@ -69,8 +69,7 @@ static tn_status check_tensors(const tn_writer *w, tn_error *err)
 static tn_status check_plan(const tn_writer *w, tn_error *err)
 {
     if (ends_with(w->path, TN_RAW_DATA_SUFFIX))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected the name of the descriptors, NAME" TN_RAW_SUFFIX
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected the name of the descriptors, NAME" TN_RAW_SUFFIX
                        ": the data goes to NAME" TN_RAW_DATA_SUFFIX " beside them");
     if (w->nmeta && !w->count && !w->options.drop_metadata)
         return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
@@ -111,7 +110,7 @@ static tn_status plan_numbers(tn_writer *w, tn_error *err)
             continue;
         e->offset = size;
         if (!tn_add_u64(size, e->nbytes, &size) || !tn_align_u64(size, sizeof(int64_t), &size))
-            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+            return tn_fail(err, TN_ERR_LIMIT,
                            "the numbers of the descriptors would take more than 2^64 bytes");
     }
     tn_status status = tn_writer_add_memory(w, size, &file, err);
@@ -279,7 +278,7 @@ tn_status tn_raw_finish(tn_writer *w, tn_error *err)
         status = tn_descriptors_write(all, w->ntensors, w->ntensors != 1, &json, &size, err);
     bool guessed = w->dry_run && count_numbers(w);
     if (!status && size > TN_RAW_DOCUMENT_MAX && !guessed)
-        status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+        status = tn_fail(err, TN_ERR_LIMIT,
                          "the descriptors would take %zu bytes but at most %u can be read back", size,
                          TN_RAW_DOCUMENT_MAX);
     if (!status)

@@ -130,8 +130,8 @@ static tn_status fail_record(const tn_json *j, const tn_buf *out, const char *ke
     if (out->bad || j->status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     tn_status status = j->status == TN_ERR_TRUNCATED ? TN_ERR_CORRUPT : j->status;
-    return tn_fail(err, status, at, "metadata key %s: expected a record of Tenon: %s", tn_quote_z(key).text,
-                   j->why);
+    return tn_fail_at(err, status, at, "metadata key %s: expected a record of Tenon: %s",
+                      tn_quote_z(key).text, j->why);
 }
 
 /* The pair of this key, which is no longer the file's own metadata; NULL: there is none. */
@@ -212,8 +212,8 @@ static tn_status add_pair(tn_st_metadata *m, const tn_st_pair *pair, tn_error *e
     if (other == TN_NAMES_NOMEM)
         return tn_fail_nomem(err);
     if (other != TN_NAMES_ADDED)
-        return tn_fail(err, TN_ERR_CORRUPT, pair->at, "metadata key %s is there twice: first at byte %llu",
-                       tn_quote_z(pair->key).text, (unsigned long long)m->pairs[other].at);
+        return tn_fail_at(err, TN_ERR_CORRUPT, pair->at, "metadata key %s is there twice: first at byte %llu",
+                          tn_quote_z(pair->key).text, (unsigned long long)m->pairs[other].at);
     return TN_OK;
 }
 
@@ -226,8 +226,8 @@ tn_status tn_st_metadata_read(tn_st_metadata *m, tn_file *file, tn_json *j, uint
     while (tn_json_key(j, &key)) {
         tn_st_pair pair = { .at = base + j->pos, .value = tn_json_string(j) };
         if (j->status)
-            return tn_fail(err, j->status, base + j->at, "metadata key %s: %s",
-                           tn_quote(key.ptr, key.len).text, j->why);
+            return tn_fail_at(err, j->status, base + j->at, "metadata key %s: %s",
+                              tn_quote(key.ptr, key.len).text, j->why);
         pair.key = tn_file_text(file, key, "metadata key", pair.at, err);
         if (!pair.key)
             return err->status;
@@ -236,7 +236,7 @@ tn_status tn_st_metadata_read(tn_st_metadata *m, tn_file *file, tn_json *j, uint
             return status;
     }
     if (j->status)
-        return tn_fail(err, j->status, base + j->at, TN_ST_METADATA ": %s", j->why);
+        return tn_fail_at(err, j->status, base + j->at, TN_ST_METADATA ": %s", j->why);
     return read_file_record(m, file, err);
 }
 
@@ -284,9 +284,10 @@ tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, 
     if (same_value(&items[other], meta))
         return TN_OK;
     if (strcmp(files[other], from) == 0)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "metadata key %s is there twice", tn_quote_z(meta->key).text);
-    return tn_fail(err, TN_ERR_CORRUPT, at, "metadata key %s has one value in %s and another in %s",
-                   tn_quote_z(meta->key).text, tn_quote_z(files[other]).text, tn_quote_z(from).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, at, "metadata key %s is there twice",
+                          tn_quote_z(meta->key).text);
+    return tn_fail_at(err, TN_ERR_CORRUPT, at, "metadata key %s has one value in %s and another in %s",
+                      tn_quote_z(meta->key).text, tn_quote_z(files[other]).text, tn_quote_z(from).text);
 }
 
 void tn_st_merged_free(tn_st_merged *all)
@@ -348,7 +349,7 @@ size_t tn_st_reserved_find(const tn_st_reserved *r, const char *name)
 tn_status tn_st_fail_reserved(const char *key, tn_error *err)
 {
     return tn_fail(
-        err, TN_ERR_LOSS, TN_NO_OFFSET, "metadata key %s would be read back as %s", tn_quote_z(key).text,
+        err, TN_ERR_LOSS, "metadata key %s would be read back as %s", tn_quote_z(key).text,
         strcmp(key, TN_ST_FILE_RECORD) == 0 ? "Tenon's record of the file" : "Tenon's record of a tensor");
 }
 

@@ -45,28 +45,28 @@ tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_t
     uint64_t size = tn_source_size(s->source);
     uint8_t length[LENGTH_BYTES];
     if (size < LENGTH_BYTES)
-        return tn_fail(err, TN_ERR_TRUNCATED, 0,
-                       "expected at least 8 bytes of header length but the file has %llu bytes",
-                       (unsigned long long)size);
+        return tn_fail_at(err, TN_ERR_TRUNCATED, 0,
+                          "expected at least 8 bytes of header length but the file has %llu bytes",
+                          (unsigned long long)size);
     tn_status status = tn_source_read(s->source, 0, length, sizeof length, err);
     if (status)
         return status;
     uint64_t n = tn_load_u64le(length);
     if (n > TN_ST_HEADER_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, 0, "expected a header of at most %u bytes but found %llu",
-                       TN_ST_HEADER_MAX, (unsigned long long)n);
+        return tn_fail_at(err, TN_ERR_LIMIT, 0, "expected a header of at most %u bytes but found %llu",
+                          TN_ST_HEADER_MAX, (unsigned long long)n);
     if (n > size - LENGTH_BYTES)
-        return tn_fail(err, TN_ERR_TRUNCATED, 0,
-                       "the header takes %llu bytes but the file has %llu after its length",
-                       (unsigned long long)n, (unsigned long long)(size - LENGTH_BYTES));
+        return tn_fail_at(err, TN_ERR_TRUNCATED, 0,
+                          "the header takes %llu bytes but the file has %llu after its length",
+                          (unsigned long long)n, (unsigned long long)(size - LENGTH_BYTES));
     const uint8_t *text;
     status = tn_source_copy(s->source, LENGTH_BYTES, n, arena, &text, err);
     if (status)
         return status;
     if (n == 0 || text[0] != '{')
-        return tn_fail(err, TN_ERR_CORRUPT, LENGTH_BYTES,
-                       "expected the header to begin with '{' but found %s",
-                       n ? tn_quote((const char *)text, 1).text : "a header of 0 bytes");
+        return tn_fail_at(err, TN_ERR_CORRUPT, LENGTH_BYTES,
+                          "expected the header to begin with '{' but found %s",
+                          n ? tn_quote((const char *)text, 1).text : "a header of 0 bytes");
     *json = (tn_text){ (const char *)text, (size_t)n };
     s->data_begin = LENGTH_BYTES + n;
     return TN_OK;
@@ -200,8 +200,8 @@ static tn_status check_whole_bytes(const tn_entry *e, tn_error *err)
     if (!type || type->bits >= 8 || tn_shape_count(e->rank, e->shape, &count) ||
         count % 8 * type->bits % 8 == 0)
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, e->at, "%llu elements of %s do not fill whole bytes",
-                   (unsigned long long)count, type->safetensors);
+    return tn_fail_at(err, TN_ERR_CORRUPT, e->at, "%llu elements of %s do not fill whole bytes",
+                      (unsigned long long)count, type->safetensors);
 }
 
 static tn_status read_named(reader *r, tn_entry *e, tn_error *err)
@@ -210,7 +210,7 @@ static tn_status read_named(reader *r, tn_entry *e, tn_error *err)
     if (r->j.status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     if (r->j.status)
-        return tn_fail(err, r->j.status, LENGTH_BYTES + r->j.at, "%s", r->j.why);
+        return tn_fail_at(err, r->j.status, LENGTH_BYTES + r->j.at, "%s", r->j.why);
     tn_status status = check_whole_bytes(e, err);
     if (!status && r->index)
         status = tn_st_index_claim(r->index, r->file, e->name, r->shard, e->at, err);
@@ -238,7 +238,7 @@ static tn_status read_entries(reader *r, tn_error *err)
         if (!tn_text_is(key, TN_ST_METADATA)) {
             status = read_entry(r, key, LENGTH_BYTES + at, err);
         } else if (metadata) {
-            status = tn_fail(err, TN_ERR_CORRUPT, LENGTH_BYTES + at, TN_ST_METADATA " is there twice");
+            status = tn_fail_at(err, TN_ERR_CORRUPT, LENGTH_BYTES + at, TN_ST_METADATA " is there twice");
         } else {
             metadata = true;
             status = tn_st_metadata_read(&r->metadata, r->file, j, LENGTH_BYTES, err);

@@ -194,8 +194,7 @@ static tn_status give_up_shards(tn_writer *w, const char *index, tn_error *err)
 
 static tn_status fail_exists(const char *name, const char *why, tn_error *err)
 {
-    tn_status status =
-        tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, "%s already exists%s", tn_quote_z(name).text, why);
+    tn_status status = tn_fail(err, TN_ERR_EXISTS, "%s already exists%s", tn_quote_z(name).text, why);
     return tn_with_reason(status, TN_REASON_REPLACE, NULL, err);
 }
 

@@ -88,9 +88,9 @@ static const char *beside(tn_file *file, const char *name)
 static tn_status add_file(tn_st_index *x, tn_file *file, const char *name, uint64_t at, tn_error *err)
 {
     if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return tn_fail(err, TN_ERR_CORRUPT, at,
-                       "expected the plain name of a file in the same folder but found %s",
-                       tn_quote_z(name).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, at,
+                          "expected the plain name of a file in the same folder but found %s",
+                          tn_quote_z(name).text);
     const char **grown = tn_grow(x->files, x->nfiles, &x->files_cap, sizeof *grown);
     const char *path = beside(file, name);
     if (!grown || !path)
@@ -144,8 +144,8 @@ static tn_status list_tensor(tn_st_index *x, tn_file *file, tn_text name, tn_tex
     if (other == TN_NAMES_NOMEM)
         return tn_fail_nomem(err);
     if (other != TN_NAMES_ADDED)
-        return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT, at, "it is listed twice: first at byte %llu",
-                                    (unsigned long long)x->tensors[other].at),
+        return tn_in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, at, "it is listed twice: first at byte %llu",
+                                       (unsigned long long)x->tensors[other].at),
                             l.name, err);
     return TN_OK;
 }
@@ -158,7 +158,8 @@ static tn_status read_weight_map(tn_st_index *x, tn_file *file, tn_json *j, tn_e
         uint64_t at = j->pos;
         tn_text file_name = tn_json_string(j);
         if (j->status)
-            return tn_fail(err, j->status, j->at, "tensor %s: %s", tn_quote(name.ptr, name.len).text, j->why);
+            return tn_fail_at(err, j->status, j->at, "tensor %s: %s", tn_quote(name.ptr, name.len).text,
+                              j->why);
         tn_status status = list_tensor(x, file, name, file_name, at, err);
         if (status)
             return status;
@@ -179,8 +180,8 @@ static tn_status read_index(tn_st_index *x, tn_file *file, tn_text text, tn_erro
     while (!status && tn_json_key(&j, &key)) {
         bool is_map = tn_text_is(key, "weight_map"), is_metadata = tn_text_is(key, "metadata");
         if ((is_map && map) || (is_metadata && x->metadata.len)) {
-            status =
-                tn_fail(err, TN_ERR_CORRUPT, j.pos, "%s is there twice", is_map ? "weight_map" : "metadata");
+            status = tn_fail_at(err, TN_ERR_CORRUPT, j.pos, "%s is there twice",
+                                is_map ? "weight_map" : "metadata");
         } else if (is_map) {
             map = true;
             status = read_weight_map(x, file, &j, err);
@@ -195,7 +196,7 @@ static tn_status read_index(tn_st_index *x, tn_file *file, tn_text text, tn_erro
         return status;
     if (!tn_json_done(&j))
         return tn_json_fail(&j, 0, err);
-    return map ? TN_OK : tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the index has no weight_map");
+    return map ? TN_OK : tn_fail(err, TN_ERR_CORRUPT, "the index has no weight_map");
 }
 
 tn_status tn_st_index_claim(tn_st_index *x, const tn_file *file, const char *name, uint32_t shard,
@@ -203,11 +204,11 @@ tn_status tn_st_index_claim(tn_st_index *x, const tn_file *file, const char *nam
 {
     size_t i = tn_names_find(&x->names, x, listed_name, name);
     if (i >= x->count)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "it is not in the index %s",
-                       tn_quote_z(file->shards[0].path).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, at, "it is not in the index %s",
+                          tn_quote_z(file->shards[0].path).text);
     if (x->tensors[i].shard != shard)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "it is here but the index says it is in %s",
-                       tn_quote_z(x->files[x->tensors[i].shard - 1]).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, at, "it is here but the index says it is in %s",
+                          tn_quote_z(x->files[x->tensors[i].shard - 1]).text);
     x->tensors[i].found = true;
     return TN_OK;
 }
@@ -217,9 +218,9 @@ static tn_status check_found(const tn_st_index *x, tn_error *err)
     for (size_t i = 0; i < x->count; i++) {
         const listed *l = &x->tensors[i];
         if (!l->found)
-            return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT, l->at,
-                                        "it is not in %s, where the index says it is",
-                                        tn_quote_z(x->files[l->shard - 1]).text),
+            return tn_in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, l->at,
+                                           "it is not in %s, where the index says it is",
+                                           tn_quote_z(x->files[l->shard - 1]).text),
                                 l->name, err);
     }
     return TN_OK;
@@ -280,9 +281,8 @@ static tn_status merge_index_metadata(const tn_st_index *x, tn_file *file, tn_st
 static tn_status load_index(tn_file *file, tn_text *text, tn_error *err)
 {
     if (!*file->shards[0].path)
-        return tn_fail(
-            err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-            "this is the index of a sharded set, whose files are found by its path: open it by path");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "this is the index of a sharded set, whose files are found "
+                       "by its path: open it by path");
     return tn_file_load(file, TN_ST_HEADER_MAX, "an index", text, err);
 }
 
@@ -451,9 +451,8 @@ static tn_status build_index(const tn_writer *w, const tn_st_out *out, tn_buf *b
     if (b->bad)
         return tn_fail_nomem(err);
     if (b->size > TN_ST_HEADER_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "the index would take %zu bytes but at most %u can be read back", b->size,
-                       TN_ST_HEADER_MAX);
+        return tn_fail(err, TN_ERR_LIMIT, "the index would take %zu bytes but at most %u can be read back",
+                       b->size, TN_ST_HEADER_MAX);
     return TN_OK;
 }
 

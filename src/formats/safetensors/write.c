@@ -31,7 +31,7 @@ static tn_status check_entry(const tn_writer *w, const tn_out_entry *e, tn_error
         return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_CHECKSUM, "none",
                          "safetensors cannot hold checksums: use zTensor, or no checksums");
     if (strcmp(e->name, TN_ST_METADATA) == 0)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "safetensors cannot hold a tensor called %s",
+        return tn_fail(err, TN_ERR_LOSS, "safetensors cannot hold a tensor called %s",
                        tn_quote_z(e->name).text);
     if (w->options.filler && tn_st_is_filler(e->name))
         return tn_in_tensor(tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_FILLER, NULL,
@@ -118,7 +118,7 @@ static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, con
         tn_out_entry *e = &w->entries[order[i]];
         uint64_t begin = tn_st_place(w, at, e->nbytes), end;
         if (!tn_add_u64(begin, e->nbytes, &end))
-            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the data would take more than 2^64 bytes");
+            return tn_fail(err, TN_ERR_LIMIT, "the data would take more than 2^64 bytes");
         if (begin > at) {
             int64_t gap = (int64_t)(begin - at);
             separate(b);
@@ -155,7 +155,7 @@ static tn_status settle(tn_writer *w, tn_st_out_file *f, tn_buf *b, tn_error *er
     if (w->files[f->file].member && w->files[f->file].sink)
         tn_sink_set_head(w->files[f->file].sink, header, (size_t)begin);
     if (!tn_add_u64(begin, f->data_size, &end) || end > INT64_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would take more than 2^63 bytes");
+        return tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
     for (size_t i = f->first; i < f->last; i++) {
         w->entries[i].file = f->file;
         w->entries[i].offset += begin;
@@ -303,9 +303,8 @@ static tn_status join_header(edit *x, size_t old_size, tn_buf *b, tn_error *err)
     if (b->size > room)
         room += (b->size - room + BLOCK - 1) / BLOCK * BLOCK;
     if (room - LENGTH_BYTES > TN_ST_HEADER_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "the header would take %zu bytes but safetensors allows %u", room - LENGTH_BYTES,
-                       TN_ST_HEADER_MAX);
+        return tn_fail(err, TN_ERR_LIMIT, "the header would take %zu bytes but safetensors allows %u",
+                       room - LENGTH_BYTES, TN_ST_HEADER_MAX);
     tn_buf_fill(b, ' ', room - b->size);
     if (b->bad)
         return tn_fail_nomem(err);
@@ -340,7 +339,7 @@ tn_status tn_st_rewrite(tn_file *file, tn_sink *sink, uint64_t *size, uint64_t *
     edit x = { .file = file };
     err = err ? err : &own;
     if (file->nshards > 1)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "the metadata of a sharded set is in each of its files: edit those");
     tn_status status = rewrite_one(&x, sink, size, shared, err);
     tn_st_metadata_free(&x.old);

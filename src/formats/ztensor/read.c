@@ -67,21 +67,21 @@ tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
     uint64_t size = tn_source_size(source);
     uint8_t magic[ZT_MAGIC_BYTES], tail[ZT_TAIL_BYTES];
     if (size < ZT_MAGIC_BYTES + ZT_TAIL_BYTES)
-        return tn_fail(err, TN_ERR_TRUNCATED, size, "expected at least 16 bytes but the file has %llu",
-                       (unsigned long long)size);
+        return tn_fail_at(err, TN_ERR_TRUNCATED, size, "expected at least 16 bytes but the file has %llu",
+                          (unsigned long long)size);
     tn_status status = tn_source_read(source, 0, magic, sizeof magic, err);
     if (!status)
         status = tn_source_read(source, size - sizeof tail, tail, sizeof tail, err);
     if (status)
         return status;
     if (!probe(magic, sizeof magic))
-        return tn_fail(err, TN_ERR_CORRUPT, 0, "expected the magic \"" ZT_MAGIC "\" but found %s",
-                       tn_quote((const char *)magic, sizeof magic).text);
+        return tn_fail_at(err, TN_ERR_CORRUPT, 0, "expected the magic \"" ZT_MAGIC "\" but found %s",
+                          tn_quote((const char *)magic, sizeof magic).text);
     uint64_t room = size - ZT_MAGIC_BYTES - ZT_TAIL_BYTES, n = tn_load_u64le(tail);
     if (n > room)
-        return tn_fail(err, TN_ERR_CORRUPT, size - sizeof tail,
-                       "expected an index of at most %llu bytes but found %llu", (unsigned long long)room,
-                       (unsigned long long)n);
+        return tn_fail_at(err, TN_ERR_CORRUPT, size - sizeof tail,
+                          "expected an index of at most %llu bytes but found %llu", (unsigned long long)room,
+                          (unsigned long long)n);
     status = tn_index_check_size(n, size - sizeof tail, err);
     if (status)
         return status;
@@ -209,18 +209,18 @@ static tn_status check_entry(const entry_reader *r, uint64_t index_at, tn_error 
     const tn_entry *e = &r->e;
     for (unsigned i = 0; i < sizeof required / sizeof *required; i++)
         if (!(r->seen & 1u << i))
-            return tn_fail(err, TN_ERR_CORRUPT, e->at, "%srequired field \"%s\" is missing",
-                           e->name ? "" : "a tensor without a name: ", required[i]);
+            return tn_fail_at(err, TN_ERR_CORRUPT, e->at, "%srequired field \"%s\" is missing",
+                              e->name ? "" : "a tensor without a name: ", required[i]);
     const tn_stored *s = &e->stored;
     if (s->offset % ZT_ALIGN || s->offset < ZT_MAGIC_BYTES)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "expected its data at a multiple of 64 after the magic but found it at %llu",
-                       (unsigned long long)s->offset);
+        return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
+                          "expected its data at a multiple of 64 after the magic but found it at %llu",
+                          (unsigned long long)s->offset);
     if (s->offset > index_at || s->size > index_at - s->offset)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "data of %llu bytes at %llu runs past the start of the index at %llu",
-                       (unsigned long long)s->size, (unsigned long long)s->offset,
-                       (unsigned long long)index_at);
+        return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
+                          "data of %llu bytes at %llu runs past the start of the index at %llu",
+                          (unsigned long long)s->size, (unsigned long long)s->offset,
+                          (unsigned long long)index_at);
     return tn_meta_check_unique(e->meta, e->nmeta, e->at, err);
 }
 
@@ -245,8 +245,8 @@ static tn_status fail_entry(const entry_reader *r, const zt_index *index, size_t
     char field[120] = "";
     if (r->field.ptr)
         snprintf(field, sizeof field, "field %s: ", tn_quote(r->field.ptr, r->field.len).text);
-    return tn_fail(err, r->c->status, index->at + r->c->at, "index entry %zu%s%s: %s%s", number,
-                   r->e.name ? ", " : "", r->e.name ? tn_quote_z(r->e.name).text : "", field, r->c->why);
+    return tn_fail_at(err, r->c->status, index->at + r->c->at, "index entry %zu%s%s: %s%s", number,
+                      r->e.name ? ", " : "", r->e.name ? tn_quote_z(r->e.name).text : "", field, r->c->why);
 }
 
 static tn_status read_entry(entry_reader *r, const zt_index *index, size_t number, tn_error *err)
@@ -280,7 +280,7 @@ static tn_status read_index(entry_reader *r, const zt_index *index, tn_error *er
     if (status)
         return status;
     tn_cbor_done(r->c);
-    return r->c->status ? tn_fail(err, r->c->status, index->at + r->c->at, "index: %s", r->c->why) : TN_OK;
+    return r->c->status ? tn_fail_at(err, r->c->status, index->at + r->c->at, "index: %s", r->c->why) : TN_OK;
 }
 
 tn_status zt_open(tn_file *f, tn_error *err)

@@ -11,7 +11,7 @@ static tn_status check_keys(const tn_meta *meta, size_t n, tn_status if_not, tn_
 {
     for (size_t i = 0; i < n; i++)
         if (zt_field_of((tn_text){ meta[i].key, strlen(meta[i].key) }) != ZT_CUSTOM)
-            return tn_fail(err, if_not, TN_NO_OFFSET, "metadata key %s is a field of zTensor's own",
+            return tn_fail(err, if_not, "metadata key %s is a field of zTensor's own",
                            tn_quote_z(meta[i].key).text);
     return TN_OK;
 }
@@ -179,7 +179,7 @@ tn_status zt_rewrite(tn_file *f, tn_sink *sink, uint64_t *size, uint64_t *shared
     for (tn_cbor_array(&c); tn_cbor_item(&c); entries++)
         tn_cbor_skip(&c);
     if (f->nmeta && !entries)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "zTensor 0.1 keeps a file's metadata with its first tensor and there is none");
     tn_cbor_put_array(&out, entries);
     tn_cbor_init(&c, index.bytes, index.size, &f->arena);

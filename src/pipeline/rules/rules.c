@@ -24,8 +24,8 @@ static size_t character(const tn_rule_reading *r, const char *at)
 
 tn_status tn_rule_fail(const tn_rule_reading *r, tn_text what, const char *no_thing)
 {
-    return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s at character %zu is %s",
-                   tn_quote(what.ptr, what.len).text, character(r, what.ptr), no_thing);
+    return tn_fail(r->err, TN_ERR_ARGUMENT, "%s at character %zu is %s", tn_quote(what.ptr, what.len).text,
+                   character(r, what.ptr), no_thing);
 }
 
 /* ---- values ---- */
@@ -102,8 +102,8 @@ tn_status tn_rule_glob(const tn_rule_reading *r, const char *equals, char glob[2
     if (!text.len)
         return tn_rule_fail(r, text, "no glob");
     if (!tn_rule_text(text, glob, 256))
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a glob of at most 255 bytes but found one of %zu", text.len);
+        return tn_fail(r->err, TN_ERR_ARGUMENT, "expected a glob of at most 255 bytes but found one of %zu",
+                       text.len);
     return TN_OK;
 }
 
@@ -214,11 +214,9 @@ tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err)
             break;
     }
     if (!status && read.count == 0)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                         "expected a dimension to pad, as in C=16, but found none");
+        status = tn_fail(err, TN_ERR_ARGUMENT, "expected a dimension to pad, as in C=16, but found none");
     if (!status && read.raw_zero && r.seen >> FILL_VALUE & 1)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                         "padding has a value, or is code 0 with compat=mli, not both");
+        status = tn_fail(err, TN_ERR_ARGUMENT, "padding has a value, or is code 0 with compat=mli, not both");
     if (!status)
         *rule = read;
     return status;
@@ -290,8 +288,7 @@ tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err
         at = pair.ptr + pair.len;
     }
     if (!status && read.options.index != TN_UNKNOWN && read.form == TN_FORM_DENSE)
-        status =
-            tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "index is for coo and csr: a dense tensor has none");
+        status = tn_fail(err, TN_ERR_ARGUMENT, "index is for coo and csr: a dense tensor has none");
     if (!status)
         *rule = read;
     return status;

@@ -228,15 +228,14 @@ static tn_status check_zero(const tn_rule_reading *r, const tn_cast_rule *rule)
     int64_t range[2];
     tn_error why;
     if (tn_affine_range(&rule->affine, range, &why))
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", why.text);
+        return tn_fail(r->err, TN_ERR_ARGUMENT, "%s", why.text);
     if (r->makes == AFFINE) {               /* MLI's zero points have 16 bits, whatever codes have */
         range[0] = INT16_MIN;
         range[1] = INT16_MAX;
     }
     if (rule->zero < range[0] || rule->zero > range[1])
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a zero point from %lld to %lld but found %d", (long long)range[0],
-                       (long long)range[1], rule->zero);
+        return tn_fail(r->err, TN_ERR_ARGUMENT, "expected a zero point from %lld to %lld but found %d",
+                       (long long)range[0], (long long)range[1], rule->zero);
     return TN_OK;
 }
 
@@ -248,12 +247,12 @@ static tn_status settle_codes(const tn_rule_reading *r, tn_cast_rule *rule)
     set_options(rule);
     if (rule->affine.arithmetic == TN_ARITH_MLI && round != TN_ROUND_AWAY && round != TN_ROUND_HALF_UP &&
         round != TN_ROUND_EVEN)
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(r->err, TN_ERR_ARGUMENT,
                        "compat=mli rounds values away, codes half_up or even, but found round=%s",
                        tn_rule_word_for(rounds, (int)round));
     if (*scale != TN_SCALE_MAX && *scale != TN_SCALE_MSE && *scale != TN_SCALE_GIVEN) {
         if (seen(r, KEY_MODE))
-            return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            return tn_fail(r->err, TN_ERR_ARGUMENT,
                            "mode=%s is for scales that are exponents (e8m0 ...): expected max or mse",
                            tn_rule_word_for(modes, (int)*scale));
         *scale = TN_SCALE_MAX;              /* a default for others */
@@ -282,11 +281,11 @@ static tn_status check_affine_scale(const tn_rule_reading *r, const tn_cast_rule
     float steps = ldexpf(rule->scale, -last), low = floorf(steps);
     if (steps == low)
         return TN_OK;
-    return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+    return tn_fail(r->err, TN_ERR_ARGUMENT,
                    "expected a scale of at most %d significant bits, none below 2^%d, but found %s: "
-                   "the nearest are %s and %s",
-                   TN_AFFINE_SHORT_BITS, TN_SHORT_SCALE_LEAST, number_text(rule->scale).text,
-                   number_text(ldexpf(low, last)).text, number_text(ldexpf(low + 1, last)).text);
+                   "the nearest are %s and %s", TN_AFFINE_SHORT_BITS, TN_SHORT_SCALE_LEAST,
+                   number_text(rule->scale).text, number_text(ldexpf(low, last)).text,
+                   number_text(ldexpf(low + 1, last)).text);
 }
 
 /* What the keys say about each other. */
@@ -320,7 +319,7 @@ static tn_status check_keys(const tn_rule_reading *r, const tn_cast_rule *rule)
              !rule->affine.symmetric && !seen(r, ZERO_BY_NUMBER))
         wrong = "sa32 is symmetric or has a zero point by number: one that is found would not fit the 16 "
                 "bits it has";
-    return wrong ? tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", wrong) : TN_OK;
+    return wrong ? tn_fail(r->err, TN_ERR_ARGUMENT, "%s", wrong) : TN_OK;
 }
 
 static tn_status settle_elements(const tn_rule_reading *r, tn_cast_rule *rule)
@@ -344,17 +343,16 @@ static tn_status settle_datatype(const tn_rule_reading *r, tn_cast_rule *rule)
     tn_round round = rule->options.round;
     if (round != TN_ROUND_EVEN && round != TN_ROUND_AWAY && round != TN_ROUND_ZERO &&
         round != TN_ROUND_STOCHASTIC)
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(r->err, TN_ERR_ARGUMENT,
                        "a datatype rounds even, away, zero or stochastic but found %s",
                        tn_rule_word_for(rounds, (int)round));
     if (rule->is_virtual && seen(r, KEY_STORE))
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(r->err, TN_ERR_ARGUMENT,
                        "store says how codes are stored, but a virtual cast has none");
     set_options(rule);
     if (o->ggml && (round != TN_ROUND_EVEN || o->rule != TN_SCALE_MAX))
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "dialect=ggml has ties and a scale rule of its own, but found round=%s and "
-                       "mode=%s",
+        return tn_fail(r->err, TN_ERR_ARGUMENT,
+                       "dialect=ggml has ties and a scale rule of its own, but found round=%s and mode=%s",
                        tn_rule_word_for(rounds, (int)round), tn_rule_word_for(modes, (int)o->rule));
     return tn_quantizer_check(rule->datatype, o, r->err);
 }
@@ -377,10 +375,9 @@ tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err)
         fact = "compat=mli overflows as MLI does";
     if (overflow == TN_OVERFLOW_DEFAULT || (overflow == TN_OVERFLOW_SATURATE && !exact && !mli))
         return TN_OK;
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+    return tn_fail(err, TN_ERR_ARGUMENT,
                    "%s, and overflow %s is for element types only: say it in their rules, as in "
-                   "f16,overflow=%s",
-                   fact, tn_rule_word_for(overflows, (int)overflow),
+                   "f16,overflow=%s", fact, tn_rule_word_for(overflows, (int)overflow),
                    tn_rule_word_for(overflows, (int)overflow));
 }
 
@@ -390,9 +387,9 @@ static tn_status settle_fixed(const tn_rule_reading *r, tn_cast_rule *rule)
     bool both = seen(r, KEY_FRAC) && seen(r, KEY_MODE),
          given = rule->quantize.rule == TN_SCALE_GIVEN && seen(r, KEY_PERCENTILE);
     if (both || given)
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s",
+        return tn_fail(r->err, TN_ERR_ARGUMENT, "%s",
                        both ? "frac=auto and frac=least are mode=max and mode=mse: say one of them"
-                            : "a scale is given or found by a percentile, not both");
+                       : "a scale is given or found by a percentile, not both");
     return settle_codes(r, rule);
 }
 

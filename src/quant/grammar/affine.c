@@ -59,9 +59,8 @@ tn_status tn_affine_check_codes(tn_dtype codes, tn_error *err)
     const tn_dtype_info *type = tn_dtype_get(codes);
     bool integer = type && (type->kind == TN_KIND_INT || type->kind == TN_KIND_UINT);
     if (!integer || type->bits > 32 || codes == TN_UINT32)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected codes of an integer type of at most 16 bits or int32 but "
-                       "found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected codes of an integer type of at most 16 bits or int32 but found %s",
                        type ? type->name : "an unknown type");
     return TN_OK;
 }
@@ -75,39 +74,35 @@ tn_status tn_affine_range(const tn_affine *a, int64_t range[2], tn_error *err)
     const tn_dtype_info *type = tn_dtype_get(a->codes);
     limits_of(a->codes, limits);
     if (a->symmetric && type->kind != TN_KIND_INT)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "symmetric codes have a sign but %s has none",
-                       type->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, "symmetric codes have a sign but %s has none", type->name);
     bool all = a->range[0] == 0 && a->range[1] == 0;
     range[0] = all ? limits[0] + a->symmetric : a->range[0];
     range[1] = all ? limits[1] : a->range[1];
     if (range[0] < limits[0] || range[1] > limits[1] || range[0] >= range[1])
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a range of codes within the %" PRId64 " to %" PRId64
-                       " of %s but found %" PRId64 " to %" PRId64,
-                       limits[0], limits[1], type->name, range[0], range[1]);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a range of codes within the %" PRId64 " to %" PRId64
+                       " of %s but found %" PRId64 " to %" PRId64, limits[0], limits[1], type->name, range[0],
+                       range[1]);
     if (a->symmetric && (range[0] > 0 || range[1] < 1))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected a range of symmetric codes with 0 and 1 in it but found %" PRId64
-                       " to %" PRId64,
-                       range[0], range[1]);
+                       " to %" PRId64, range[0], range[1]);
     return TN_OK;
 }
 
 static tn_status check(const tn_affine *a, tn_error *err)
 {
     if ((unsigned)a->arithmetic > TN_ARITH_MLI)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d",
-                       TN_ARITH_MLI, (int)a->arithmetic);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected an arithmetic of 0 to %d but found %d", TN_ARITH_MLI,
+                       (int)a->arithmetic);
     if (a->axis != TN_PER_TENSOR && (a->axis < 0 || a->axis >= TN_MAX_RANK))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected an axis below %d or %d for one scale but found %" PRId32, TN_MAX_RANK,
                        TN_PER_TENSOR, a->axis);
     if (a->power && !a->symmetric)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "scales that are powers of two need symmetric codes");
+        return tn_fail(err, TN_ERR_ARGUMENT, "scales that are powers of two need symmetric codes");
     if (a->scale_bits > FLOAT_BITS)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale of at most %d bits but found %u",
-                       FLOAT_BITS, a->scale_bits);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a scale of at most %d bits but found %u", FLOAT_BITS,
+                       a->scale_bits);
     return TN_OK;
 }
 
@@ -307,10 +302,9 @@ static tn_status read_keys(reading *r, const char *text, const char *at, tn_erro
         tn_text key = { at + 1, k }, value = { at + 1 + k + (k < n), n - k - (k < n) };
         bool known = is_key(key);
         if (!known || !take_key(r, key, value))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "%s: expected %s but found %s at character %zu", tn_quote_z(text).text,
-                           known ? "another value" : known_keys, tn_quote(at + 1, n).text,
-                           (size_t)(at + 1 - text));
+            return tn_fail(err, TN_ERR_ARGUMENT, "%s: expected %s but found %s at character %zu",
+                           tn_quote_z(text).text, known ? "another value" : known_keys,
+                           tn_quote(at + 1, n).text, (size_t)(at + 1 - text));
         at += 1 + n;
     }
     return TN_OK;
@@ -340,7 +334,7 @@ tn_status tn_affine_parse(const char *text, tn_datatype **datatype, tn_error *er
     if (status)
         return status;
     if ((!named && !r.has_per) || r.channel != r.has_axis)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s: expected per=tensor or per=channel,axis=A",
+        return tn_fail(err, TN_ERR_ARGUMENT, "%s: expected per=tensor or per=channel,axis=A",
                        tn_quote_z(text).text);
     return tn_datatype_affine(&r.affine, datatype, err);
 }

@@ -160,7 +160,7 @@ static tn_status make_book(const table *t, tn_codebook *book)
             double v = t->value[(size_t)i * ROW + k];
             if (!tn_number_find(&t->compute, v, &index)) {
                 free(value);
-                return tn_fail(t->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                return tn_fail(t->err, TN_ERR_ARGUMENT,
                                "mapping %u, value %u: expected a number of %s but found %.9g", i, k,
                                t->compute.text, v);
             }
@@ -192,8 +192,7 @@ tn_status tn_datatype_codebook(const char *json, size_t n, const char *scale, tn
 {
     tn_codebook book;
     if (!json || !scale || !datatype)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a table of values and a scale but found none");
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a table of values and a scale but found none");
     tn_status status = read_book(json, n, &book, err);
     return status ? status : tn_datatype_of_codebook(&book, scale, datatype, err);
 }
@@ -204,9 +203,8 @@ static tn_status read_json(const tn_source *source, tn_codebook *book, tn_error 
 {
     uint64_t size = tn_source_size(source);
     if (size > MAX_FILE)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "expected a table of values of at most %d bytes but found %llu", MAX_FILE,
-                       (unsigned long long)size);
+        return tn_fail(err, TN_ERR_LIMIT, "expected a table of values of at most %d bytes but found %llu",
+                       MAX_FILE, (unsigned long long)size);
     char *json = malloc(size ? (size_t)size : 1);
     if (!json)
         return tn_fail_nomem(err);
@@ -244,9 +242,8 @@ tn_status tn_datatype_load(const char *text, tn_datatype **datatype, tn_error *e
     if (!n || !datatype)
         return tn_datatype_parse(text, datatype, err);
     if (!text[n])
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "%s: a codebook needs a scale: expected | and one, as in |e8m0_t32, but found "
-                       "the end",
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "%s: a codebook needs a scale: expected | and one, as in |e8m0_t32, but found the end",
                        tn_quote_z(text).text);
     tn_arena arena = { 0 };
     const char *path = tn_arena_text(&arena, text, n);

@@ -478,12 +478,11 @@ tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_error *
 {
     const tn_datatype_name *name[2];
     if (!text || !datatype)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a datatype but found none");
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a datatype but found none");
     unsigned found = tn_datatype_find((tn_text){ text, strlen(text) }, name);
     if (found > 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "%s could be %s or %s: expected one of them, in its own case", tn_quote_z(text).text,
-                       name[0]->name, name[1]->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, "%s could be %s or %s: expected one of them, in its own case",
+                       tn_quote_z(text).text, name[0]->name, name[1]->name);
     text = found ? name[0]->text : text;
     return tn_quantizer_for(text)->parse(text, datatype, err);
 }

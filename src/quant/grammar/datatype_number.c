@@ -54,8 +54,7 @@ tn_status tn_reading_fail(const tn_reading *r, tn_status status, const char *at,
     vsnprintf(message, sizeof message - strlen(text.text), format, args);
     va_end(args);
     message[tn_utf8_valid(message, strlen(message))] = '\0';
-    return tn_fail(r->err, status, TN_NO_OFFSET, "%s: %s at character %zu", text.text, message,
-                   character(r->text, at));
+    return tn_fail(r->err, status, "%s: %s at character %zu", text.text, message, character(r->text, at));
 }
 
 /* "expected THIS but found THAT" */

@@ -68,13 +68,12 @@ static uint32_t tile_bytes(const tn_datatype *d, unsigned bits)
 static tn_status check_shape(uint32_t rank, const int64_t *shape, tn_error *err)
 {
     if (rank > TN_MAX_RANK || (rank && !shape))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a shape of at most %d dimensions but found %u", TN_MAX_RANK, rank);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a shape of at most %d dimensions but found %u",
+                       TN_MAX_RANK, rank);
     for (uint32_t i = 0; i < rank; i++)
         if (shape[i] < 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "dimension %u: expected a size of 0 or more but found %lld", i,
-                           (long long)shape[i]);
+            return tn_fail(err, TN_ERR_ARGUMENT, "dimension %u: expected a size of 0 or more but found %lld",
+                           i, (long long)shape[i]);
     return TN_OK;
 }
 
@@ -84,7 +83,7 @@ static tn_status cut_up(cut *c, tn_error *err)
     bool tensor = d->dims == 0;
     uint32_t needed = d->dim < 0 ? (uint32_t)-d->dim : (uint32_t)d->dim + d->dims;
     if (!tensor && c->rank < needed)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+        return tn_fail(err, TN_ERR_ARGUMENT,
                        "%.100s: its tiles need rank %u or more but the tensor has rank %u", d->text, needed,
                        c->rank);
     c->first = tensor ? 0 : d->dim < 0 ? c->rank - needed : (uint32_t)d->dim;
@@ -138,7 +137,7 @@ static tn_status multiply(int64_t *size, uint32_t by, tn_error *err)
 {
     uint64_t product;
     if (!tn_mul_u64((uint64_t)*size, by, &product) || product > INT64_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%lld tiles of %u are more than a dimension can have",
+        return tn_fail(err, TN_ERR_LIMIT, "%lld tiles of %u are more than a dimension can have",
                        (long long)*size, by);
     *size = (int64_t)product;
     return TN_OK;
@@ -162,9 +161,8 @@ tn_status tn_affine_shapes(const tn_datatype *d, uint32_t rank, const int64_t *s
 {
     const tn_affine *a = &d->affine;
     if (a->axis >= 0 && (uint32_t)a->axis >= rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected an axis below %u or %d for one scale but found %d", rank, TN_PER_TENSOR,
-                       (int)a->axis);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected an axis below %u or %d for one scale but found %d",
+                       rank, TN_PER_TENSOR, (int)a->axis);
     uint32_t of_scales = a->axis >= 0;
     add_part(s, "data", a->codes, a->codes, rank, shape);
     add_part(s, "scale", TN_FLOAT32, TN_FLOAT32, of_scales, of_scales ? &shape[a->axis] : NULL);

@@ -39,11 +39,13 @@ static tn_status check_kinds(const tn_datatype *d, tn_dtype store, tn_error *err
 {
     const tn_dtype_info *type = tn_dtype_get(store);
     if (!store_name(store))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected float8_e4m3fn or float8_e5m2 to store "
-                       "numbers as but found %s", type ? type->name : "an unknown type");
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected float8_e4m3fn or float8_e5m2 to store numbers as but found %s",
+                       type ? type->name : "an unknown type");
     if (d->number.kind != TN_NUMBER_FLOAT || d->number.bits > 8)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "floats of at most 8 bits can be stored as "
-                       "numbers of %s but found %s", type->name, d->number.text);
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "floats of at most 8 bits can be stored as numbers of %s but found %s", type->name,
+                       d->number.text);
     return TN_OK;
 }
 
@@ -62,9 +64,8 @@ tn_status tn_datatype_store_codes(const tn_datatype *d, tn_dtype store, uint8_t 
         codes[code] = (uint8_t)tn_number_encode(type, &rules, number, 0, &flags);
         bool unused = isfinite(value) && fabs(value) > (double)n->maxfloat;     /* inuz */
         if (!unused && !is_same(value, value_of(tn_number_decode(type, codes[code]))))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "%s has %.9g, which %s has not: it cannot be stored so", n->text,
-                           value, type->name);
+            return tn_fail(err, TN_ERR_ARGUMENT, "%s has %.9g, which %s has not: it cannot be stored so",
+                           n->text, value, type->name);
     }
     return TN_OK;
 }

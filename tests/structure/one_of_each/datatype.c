@@ -65,7 +65,7 @@ static tn_status encode(const tn_scaled_work *w, tn_error *err)
     int8_t codes[SOME], *data = (int8_t *)w->plan->data.data;
     tn_status status = TN_OK;
     if (w->src_type != TN_FLOAT32 || (!data && !w->emit))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "sixteenths are made of float32");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "sixteenths are made of float32");
     for (uint64_t at = 0; at < count && !status; at += SOME) {
         size_t n = count - at < SOME ? (size_t)(count - at) : SOME;
         for (size_t i = 0; i < n; i++)

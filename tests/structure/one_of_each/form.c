@@ -9,7 +9,7 @@ static tn_status check(const tn_tensor *t, const tn_datatype *datatype, tn_error
     const tn_array *value = &t->parts[0].array;
     (void)datatype;
     if (value->dtype != t->dtype || value->rank != 1 || value->shape[0] != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a constant tensor has one value");
+        return tn_fail(err, TN_ERR_ARGUMENT, "a constant tensor has one value");
     return TN_OK;
 }
 

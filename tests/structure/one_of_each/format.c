@@ -22,7 +22,7 @@ static tn_status open_vector(tn_file *f, tn_error *err)
     if (status)
         return status;
     if (sscanf(head, "VEC %32s %lld", name, &count) != 2)
-        return tn_fail(err, TN_ERR_CORRUPT, 0, "expected VEC, a name and a count");
+        return tn_fail_at(err, TN_ERR_CORRUPT, 0, "expected VEC, a name and a count");
     tn_entry e = {
         .name = tn_arena_text(&f->arena, name, strlen(name)), .dtype = TN_FLOAT32, .rank = 1,
         .shape = tn_arena_copy(&f->arena, &(int64_t){ count }, sizeof(int64_t)),
@@ -40,7 +40,7 @@ static tn_status plan(tn_writer *w, tn_error *err)
 {
     tn_out_entry *e = w->entries;
     if (w->count != 1 || e->rank != 1 || e->more->record.len)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "vec holds one vector of float32");
+        return tn_fail(err, TN_ERR_ARGUMENT, "vec holds one vector of float32");
     tn_status status = tn_writer_add_file(w, w->path, &e->file, err);
     if (!status) {
         e->offset = HEAD;
