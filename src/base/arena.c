@@ -4,7 +4,9 @@
 #include "base/pages.h"
 
 #include <stdalign.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +76,21 @@ char *tn_arena_text(tn_arena *a, const char *text, size_t n)
             memcpy(p, text, n);
         p[n] = '\0';
     }
+    return p;
+}
+
+char *tn_arena_printf(tn_arena *a, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf((char *)a->next, a->left, format, args);
+    bool fits = n >= 0 && (size_t)n < a->left;
+    char *p = n < 0 ? NULL : take(a, (size_t)n + 1);
+    if (p && !fits)
+        vsnprintf(p, (size_t)n + 1, format, again);
+    va_end(again);
+    va_end(args);
     return p;
 }
 

@@ -24,6 +24,10 @@ void *tn_arena_zalloc(tn_arena *arena, size_t count, size_t size);
 /* A NUL-terminated copy of n bytes, not aligned. */
 char *tn_arena_text(tn_arena *arena, const char *text, size_t n);
 
+/* Formatted text of any length. */
+__attribute__((format(printf, 2, 3)))
+char *tn_arena_printf(tn_arena *arena, const char *format, ...);
+
 /* A copy of n bytes aligned for any object. */
 void *tn_arena_copy(tn_arena *arena, const void *data, size_t n);
 

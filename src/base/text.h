@@ -1,4 +1,4 @@
-/* base/text.h - borrowed text, UTF-8. */
+/* base/text.h - borrowed text, paths, UTF-8. */
 #ifndef TN_BASE_TEXT_H
 #define TN_BASE_TEXT_H
 
@@ -17,6 +17,29 @@ static inline bool tn_text_is(tn_text t, const char *literal)
 {
     size_t n = strlen(literal);
     return t.len == n && memcmp(t.ptr, literal, n) == 0;
+}
+
+static inline bool tn_text_equal(tn_text a, tn_text b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static inline bool tn_begins_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static inline bool tn_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && memcmp(text + n - m, end, m) == 0;
+}
+
+/* The last name of a path. */
+static inline const char *tn_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 static inline bool tn_text_has_nul(tn_text t)

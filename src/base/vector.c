@@ -71,6 +71,12 @@ void tn_buf_fill(tn_buf *b, uint8_t byte, size_t n)
     }
 }
 
+void tn_buf_put_le(tn_buf *b, uint64_t value, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        tn_buf_putc(b, (char)(value >> 8 * i & 0xff));
+}
+
 void tn_buf_printf(tn_buf *b, const char *format, ...)
 {
     char text[256];

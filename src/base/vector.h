@@ -22,6 +22,7 @@ void tn_buf_put(tn_buf *b, const void *data, size_t n);
 void tn_buf_puts(tn_buf *b, const char *text);
 void tn_buf_putc(tn_buf *b, char c);
 void tn_buf_fill(tn_buf *b, uint8_t byte, size_t n);
+void tn_buf_put_le(tn_buf *b, uint64_t value, unsigned n);     /* n bytes, little-endian */
 __attribute__((format(printf, 2, 3)))
 void tn_buf_printf(tn_buf *b, const char *format, ...);
 void tn_buf_free(tn_buf *b);

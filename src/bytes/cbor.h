@@ -69,6 +69,7 @@ void tn_cbor_put_i64(tn_buf *b, int64_t value);
 /* the shortest of half, single, double that keeps the value */
 void tn_cbor_put_f64(tn_buf *b, double value);
 void tn_cbor_put_text(tn_buf *b, const char *text, size_t n);
+static inline void tn_cbor_put_z(tn_buf *b, const char *text) { tn_cbor_put_text(b, text, strlen(text)); }
 void tn_cbor_put_bytes(tn_buf *b, const void *data, size_t n);
 void tn_cbor_put_bool(tn_buf *b, bool value);
 void tn_cbor_put_null(tn_buf *b);

@@ -263,15 +263,9 @@ tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_z
 
 /* --- writing --- */
 
-static void put(tn_buf *b, uint64_t v, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        tn_buf_putc(b, (char)(v >> 8 * i & 0xff));
-}
-
 static void put_at_most_32(tn_buf *b, uint64_t v)
 {
-    put(b, v < MOST_32 ? v : MOST_32, 4);
+    tn_buf_put_le(b, v < MOST_32 ? v : MOST_32, 4);
 }
 
 static bool is_far(const tn_zip_member *m)
@@ -295,15 +289,15 @@ static unsigned flags_of(tn_text name)
 /* From the version needed to the sizes: the same in both headers. */
 static void put_common(tn_buf *b, const tn_zip_member *m)
 {
-    put(b, version_of(m), 2);
-    put(b, flags_of(m->name), 2);
-    put(b, TN_ZIP_STORED, 2);
-    put(b, 0, 2);
-    put(b, DAY, 2);
-    put(b, m->crc, 4);
+    tn_buf_put_le(b, version_of(m), 2);
+    tn_buf_put_le(b, flags_of(m->name), 2);
+    tn_buf_put_le(b, TN_ZIP_STORED, 2);
+    tn_buf_put_le(b, 0, 2);
+    tn_buf_put_le(b, DAY, 2);
+    tn_buf_put_le(b, m->crc, 4);
     put_at_most_32(b, m->wide ? MOST_32 : m->size);
     put_at_most_32(b, m->wide ? MOST_32 : m->size);
-    put(b, m->name.len, 2);
+    tn_buf_put_le(b, m->name.len, 2);
 }
 
 uint64_t tn_zip_local_size(size_t name, bool wide)
@@ -313,59 +307,59 @@ uint64_t tn_zip_local_size(size_t name, bool wide)
 
 void tn_zip_put_local(tn_buf *b, const tn_zip_member *m)
 {
-    put(b, LOCAL_MARK, 4);
+    tn_buf_put_le(b, LOCAL_MARK, 4);
     put_common(b, m);
-    put(b, m->wide ? 4 + 2 * 8 : 0, 2);
+    tn_buf_put_le(b, m->wide ? 4 + 2 * 8 : 0, 2);
     tn_buf_put(b, m->name.ptr, m->name.len);
     if (!m->wide)
         return;
-    put(b, EXTRA_ZIP64, 2);
-    put(b, 2 * 8, 2);
-    put(b, m->size, 8);
-    put(b, m->size, 8);
+    tn_buf_put_le(b, EXTRA_ZIP64, 2);
+    tn_buf_put_le(b, 2 * 8, 2);
+    tn_buf_put_le(b, m->size, 8);
+    tn_buf_put_le(b, m->size, 8);
 }
 
 void tn_zip_put_entry(tn_buf *b, const tn_zip_member *m)
 {
     unsigned extra = (m->wide ? 16u : 0) + (is_far(m) ? 8u : 0);
-    put(b, ENTRY_MARK, 4);
-    put(b, version_of(m), 2);
+    tn_buf_put_le(b, ENTRY_MARK, 4);
+    tn_buf_put_le(b, version_of(m), 2);
     put_common(b, m);
-    put(b, extra ? 4 + extra : 0, 2);
+    tn_buf_put_le(b, extra ? 4 + extra : 0, 2);
     tn_buf_fill(b, 0, 2 + 2 + 2 + 4);   /* no comment, first disk, no attributes */
     put_at_most_32(b, m->local);
     tn_buf_put(b, m->name.ptr, m->name.len);
     if (!extra)
         return;
-    put(b, EXTRA_ZIP64, 2);
-    put(b, extra, 2);
-    put(b, m->size, m->wide ? 8 : 0);
-    put(b, m->size, m->wide ? 8 : 0);
-    put(b, m->local, is_far(m) ? 8 : 0);
+    tn_buf_put_le(b, EXTRA_ZIP64, 2);
+    tn_buf_put_le(b, extra, 2);
+    tn_buf_put_le(b, m->size, m->wide ? 8 : 0);
+    tn_buf_put_le(b, m->size, m->wide ? 8 : 0);
+    tn_buf_put_le(b, m->local, is_far(m) ? 8 : 0);
 }
 
 void tn_zip_put_end(tn_buf *b, uint64_t count, uint64_t at, uint64_t size)
 {
     if (count >= MOST_16 || at >= MOST_32 || size >= MOST_32) {
-        put(b, END64_MARK, 4);
-        put(b, END64_BYTES - 12, 8);
-        put(b, VERSION64, 2);
-        put(b, VERSION64, 2);
-        put(b, 0, 4 + 4);
-        put(b, count, 8);
-        put(b, count, 8);
-        put(b, size, 8);
-        put(b, at, 8);
-        put(b, LOCATOR64_MARK, 4);
-        put(b, 0, 4);
-        put(b, at + size, 8);
-        put(b, 1, 4);
+        tn_buf_put_le(b, END64_MARK, 4);
+        tn_buf_put_le(b, END64_BYTES - 12, 8);
+        tn_buf_put_le(b, VERSION64, 2);
+        tn_buf_put_le(b, VERSION64, 2);
+        tn_buf_put_le(b, 0, 4 + 4);
+        tn_buf_put_le(b, count, 8);
+        tn_buf_put_le(b, count, 8);
+        tn_buf_put_le(b, size, 8);
+        tn_buf_put_le(b, at, 8);
+        tn_buf_put_le(b, LOCATOR64_MARK, 4);
+        tn_buf_put_le(b, 0, 4);
+        tn_buf_put_le(b, at + size, 8);
+        tn_buf_put_le(b, 1, 4);
     }
-    put(b, END_MARK, 4);
-    put(b, 0, 2 + 2);
-    put(b, count < MOST_16 ? count : MOST_16, 2);
-    put(b, count < MOST_16 ? count : MOST_16, 2);
+    tn_buf_put_le(b, END_MARK, 4);
+    tn_buf_put_le(b, 0, 2 + 2);
+    tn_buf_put_le(b, count < MOST_16 ? count : MOST_16, 2);
+    tn_buf_put_le(b, count < MOST_16 ? count : MOST_16, 2);
     put_at_most_32(b, size);
     put_at_most_32(b, at);
-    put(b, 0, 2);
+    tn_buf_put_le(b, 0, 2);
 }

@@ -46,7 +46,7 @@ static void put_key(writer *w, const char *key)
         tn_buf_putc(w->out, ',');
     w->first = false;
     new_line(w);
-    tn_json_put_string(w->out, key, strlen(key));
+    tn_json_put_z(w->out, key);
     tn_buf_puts(w->out, ": ");
 }
 
@@ -117,7 +117,7 @@ static void put_string(writer *w, const char *key, const char *text)
     if (!text)
         return;
     put_key(w, key);
-    tn_json_put_string(w->out, text, strlen(text));
+    tn_json_put_z(w->out, text);
 }
 
 static void refuse_value(writer *w, const char *key)
@@ -234,7 +234,7 @@ static void put_integer(tn_buf *out, int64_t value)
 static void put_dimension(tn_buf *out, const tn_descriptor *d, size_t i)
 {
     if (d->dimensions[i].symbol)
-        tn_json_put_string(out, d->dimensions[i].symbol, strlen(d->dimensions[i].symbol));
+        tn_json_put_z(out, d->dimensions[i].symbol);
     else
         put_integer(out, d->dimensions[i].value);
 }

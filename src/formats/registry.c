@@ -1,4 +1,5 @@
 /* formats/registry.c - the one table of containers. */
+#include "base/text.h"
 #include "store/format.h"
 
 #include <string.h>
@@ -30,18 +31,12 @@ const tn_format *tn_format_find(const char *name)
     return NULL;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && memcmp(text + n - m, end, m) == 0;
-}
-
 const tn_format *tn_format_by_suffix(const char *path)
 {
     for (size_t i = 0; i < NFORMATS; i++) {
         const tn_format *f = formats[i];
-        if (ends_with(path, f->info.suffix) ||
-            (f->info.index_suffix && ends_with(path, f->info.index_suffix)) ||
+        if (tn_ends_with(path, f->info.suffix) ||
+            (f->info.index_suffix && tn_ends_with(path, f->info.index_suffix)) ||
             (f->has_other_suffix && f->has_other_suffix(path)))
             return f;
     }

@@ -26,16 +26,10 @@ size_t tn_wire_descriptors(const tn_wire *p)
            (p->kind == TN_WIRE_TENSOR && p->tensor->buffer_handle.type != TN_HANDLE_CUDA_IPC);
 }
 
-static void put_le(tn_buf *b, uint64_t value, int bytes)
-{
-    for (int i = 0; i < bytes; i++)
-        tn_buf_putc(b, (char)(value >> 8 * i & 0xff));
-}
-
 static void put_text(tn_buf *b, const char *key, const char *text)
 {
     tn_buf_printf(b, "\"%s\":", key);
-    tn_json_put_string(b, text, strlen(text));
+    tn_json_put_z(b, text);
 }
 
 static void put_file(const tn_wire *p, tn_buf *b)
@@ -93,10 +87,10 @@ tn_status tn_wire_encode(const tn_wire *p, tn_buf *out, tn_error *err)
                          TN_WIRE_MAX - HEADER_BYTES);
     if (!status) {
         tn_buf_puts(out, MAGIC);
-        put_le(out, TN_WIRE_VERSION, 2);
-        put_le(out, p->kind, 2);
-        put_le(out, json.size, 4);
-        put_le(out, tn_wire_descriptors(p), 4);
+        tn_buf_put_le(out, TN_WIRE_VERSION, 2);
+        tn_buf_put_le(out, p->kind, 2);
+        tn_buf_put_le(out, json.size, 4);
+        tn_buf_put_le(out, tn_wire_descriptors(p), 4);
         tn_buf_put(out, json.data, json.size);
         status = json.bad || out->bad ? tn_fail_nomem(err) : TN_OK;
     }

@@ -97,7 +97,7 @@ static void put_value(tn_buf *out, const tn_meta *m)
 {
     size_t begin = out->size;
     if (m->text) {
-        tn_json_put_string(out, m->text, strlen(m->text));
+        tn_json_put_z(out, m->text);
     } else if (!tn_cbor_to_json(m->cbor, m->cbor_size, out)) {
         put_hex(out, m);
     } else if (!out->bad && looks_like_cbor(out, begin)) {
@@ -112,7 +112,7 @@ void tn_meta_put_json(tn_buf *out, const tn_meta *meta, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (i)
             tn_buf_putc(out, ',');
-        tn_json_put_string(out, meta[i].key, strlen(meta[i].key));
+        tn_json_put_z(out, meta[i].key);
         tn_buf_putc(out, ':');
         put_value(out, &meta[i]);
     }

@@ -15,12 +15,6 @@
 
 /* ---- names ---- */
 
-const char *tn_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 bool tn_is_set_id(const char *text)
 {
     return strspn(text, "0123456789abcdef") >= TN_SET_ID;

@@ -37,8 +37,6 @@ tn_status tn_writer_add_obsolete(tn_writer *w, const char *name, tn_error *err);
 /* Whether the folder of `path` has a file of this name, whatever it is. */
 bool tn_exists_beside(const char *path, const char *name);
 
-const char *tn_base_name(const char *path);
-
 /* Whether the text begins with what an id can be. */
 bool tn_is_set_id(const char *text);
 

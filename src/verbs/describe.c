@@ -67,7 +67,7 @@ static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
     const char *name = file_name(file, p);
     if (*name) {
         tn_buf_puts(own, "\"file\":");
-        tn_json_put_string(own, name, strlen(name));
+        tn_json_put_z(own, name);
         tn_buf_putc(own, ',');
     }
     tn_buf_printf(own, "\"encoding\":\"%s\"", tn_stored_encoding(tn_stored_of(p)));

@@ -57,6 +57,19 @@ static void zeroed_memory_is_zero_also_after_use(void)
     tn_arena_free(&a);
 }
 
+static void formatted_text_of_any_length_is_kept_whole(void)
+{
+    tn_arena a = { 0 };
+    char *first = tn_arena_printf(&a, "%s.%d", "first", 1);
+    for (int n = 0; n < 9000; n += 7) {
+        const char *text = tn_arena_printf(&a, "%0*d", n, 0);
+        assert_non_null(text);
+        CHECK(strlen(text) == (size_t)(n ? n : 1));
+    }
+    assert_string_equal(first, "first.1");
+    tn_arena_free(&a);
+}
+
 static void text_is_copied_with_its_nul(void)
 {
     tn_arena a = { 0 };
@@ -96,6 +109,7 @@ int main(void)
         TEST(nothing_has_a_place_too),
         TEST(sizes_that_overflow_are_refused),
         TEST(zeroed_memory_is_zero_also_after_use),
+        TEST(formatted_text_of_any_length_is_kept_whole),
         TEST(text_is_copied_with_its_nul),
         TEST(what_was_taken_since_a_mark_is_given_back),
     };

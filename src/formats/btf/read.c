@@ -278,11 +278,8 @@ static tn_status read_record(reader *r, subject *s, uint64_t at, tn_error *err)
 /* Tensor i has its place in the table as its name. */
 static tn_status read_tensor(reader *r, size_t i, uint64_t at, uint64_t begin, tn_error *err)
 {
-    char name[24];
-    int n = snprintf(name, sizeof name, "%zu", i);
-    subject s = { .e = { .name = tn_arena_text(&r->file->arena, name, (size_t)n), .at = begin },
-                  .next = begin };
-    return s.e.name ? tn_in_tensor(read_record(r, &s, at, err), name, err) : tn_fail_nomem(err);
+    subject s = { .e = { .name = tn_arena_printf(&r->file->arena, "%zu", i), .at = begin }, .next = begin };
+    return s.e.name ? tn_in_tensor(read_record(r, &s, at, err), s.e.name, err) : tn_fail_nomem(err);
 }
 
 /* Offsets are taken a few at a time: a table that lies costs no memory. */

@@ -206,7 +206,7 @@ static void put_key(tn_buf *b, const char *key)
 static void put_text(tn_buf *b, const char *key, const char *text)
 {
     put_key(b, key);
-    tn_json_put_string(b, text, strlen(text));
+    tn_json_put_z(b, text);
 }
 
 static void put_lines(tn_buf *b, const char *text)

@@ -140,7 +140,7 @@ static tn_status check_count(const tn_writer *w, tn_error *err)
 /* The array will be called after the file anyway. */
 static bool is_stem(const char *path, const char *name)
 {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *base = tn_base_name(path);
     size_t n = strlen(name);
     return strncmp(base, name, n) == 0 && strcmp(base + n, TN_NPY_SUFFIX) == 0;
 }

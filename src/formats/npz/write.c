@@ -22,12 +22,8 @@ static tn_status make_name(tn_writer *w, const char *stem, tn_text *name, tn_err
         return tn_in_tensor(tn_fail(err, TN_ERR_LIMIT, "its name has %zu bytes but a member's has at most %d",
                                     n, TN_ZIP_NAME_MAX),
                             stem, err);
-    char *text = tn_arena_alloc(&w->arena, n + sizeof TN_NPY_SUFFIX);
-    if (!text)
-        return tn_fail_nomem(err);
-    stpcpy(stpcpy(text, stem), TN_NPY_SUFFIX);
-    *name = (tn_text){ text, n + strlen(TN_NPY_SUFFIX) };
-    return TN_OK;
+    *name = (tn_text){ tn_arena_printf(&w->arena, "%s" TN_NPY_SUFFIX, stem), n + strlen(TN_NPY_SUFFIX) };
+    return name->ptr ? TN_OK : tn_fail_nomem(err);
 }
 
 tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, uint64_t nbytes,

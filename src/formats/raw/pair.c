@@ -11,18 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How much of a path or name is NAME. */
-static size_t stem_length(const char *path)
+size_t tn_raw_stem_length(const char *path)
 {
     size_t n = strlen(path), suffix = strlen(TN_RAW_SUFFIX);
-    return n > suffix && strcmp(path + n - suffix, TN_RAW_SUFFIX) == 0 ? n - suffix : n;
+    return n > suffix && tn_ends_with(path, TN_RAW_SUFFIX) ? n - suffix : n;
 }
 
 /* Whether a name is one that the data of descriptors at `path` can have got. */
 static bool is_member(const char *path, const char *name)
 {
     const char *base = tn_base_name(path);
-    size_t stem = stem_length(base), n = strlen(name);
+    size_t stem = tn_raw_stem_length(base), n = strlen(name);
     if (n <= stem || memcmp(name, base, stem) != 0)
         return false;
     name += stem;
@@ -35,17 +34,9 @@ static bool is_member(const char *path, const char *name)
 const char *tn_raw_member_name(tn_writer *w, size_t i, const char *id)
 {
     const char *base = tn_base_name(w->path);
-    size_t stem = stem_length(base);
     (void)i;                    /* there is one */
-    char *name = tn_arena_alloc(&w->arena, stem + 1 + TN_SET_ID + sizeof TN_RAW_DATA_SUFFIX);
-    if (!name)
-        return NULL;
-    memcpy(name, base, stem);
-    char *end = name + stem;
-    if (id)
-        end = stpcpy(stpcpy(end, "-"), id);
-    stpcpy(end, TN_RAW_DATA_SUFFIX);
-    return name;
+    return tn_arena_printf(&w->arena, "%.*s%s%s" TN_RAW_DATA_SUFFIX, (int)tn_raw_stem_length(base), base,
+                           id ? "-" : "", id ? id : "");
 }
 
 /* ---- the old pair ---- */
@@ -130,6 +121,6 @@ tn_status tn_raw_plan_old(tn_writer *w, bool *replaces, tn_error *err)
  * them. */
 void tn_raw_look_beside(const tn_beside *b)
 {
-    if (stem_length(b->path) < strlen(b->path))
+    if (tn_raw_stem_length(b->path) < strlen(b->path))
         tn_note_strays(b, is_member);
 }

@@ -170,6 +170,9 @@ tn_status tn_raw_finish(tn_writer *w, tn_error *err);
 
 /* --- pair.c --- */
 
+/* Bytes of a path or name before TN_RAW_SUFFIX. */
+size_t tn_raw_stem_length(const char *path);
+
 /* The name of the data: with an id, or NULL: NAME.bin; NULL without memory. */
 const char *tn_raw_member_name(tn_writer *w, size_t i, const char *id);
 

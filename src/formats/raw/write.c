@@ -28,12 +28,6 @@ static bool is_number(const tn_writer *w, const tn_out_entry *e)
     return tn_form_is_sparse(t->form) || (e->part && !tn_raw_of_datatype(t));
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* A sparse tensor that can be read back, and whose text is not too long to be. */
 static tn_status check_sparse(const tn_tensor *t, uint64_t *least, tn_error *err)
 {
@@ -68,7 +62,7 @@ static tn_status check_tensors(const tn_writer *w, tn_error *err)
 
 static tn_status check_plan(const tn_writer *w, tn_error *err)
 {
-    if (ends_with(w->path, TN_RAW_DATA_SUFFIX))
+    if (tn_ends_with(w->path, TN_RAW_DATA_SUFFIX))
         return tn_fail(err, TN_ERR_ARGUMENT, "expected the name of the descriptors, NAME" TN_RAW_SUFFIX
                        ": the data goes to NAME" TN_RAW_DATA_SUFFIX " beside them");
     if (w->nmeta && !w->count && !w->options.drop_metadata)
@@ -233,7 +227,7 @@ static tn_status add_data_name(tn_writer *w, const char *name, tn_descriptor *d,
         own++;
     bool new = own == d->nextra;
     tn_buf_puts(&json, "{\"" TN_RAW_DATA "\":");
-    tn_json_put_string(&json, name, strlen(name));
+    tn_json_put_z(&json, name);
     tn_buf_puts(&json, new ? "}" : ",");
     if (!new)
         tn_buf_puts(&json, extra[own].json + 1);        /* it has an item, or it would not be there */

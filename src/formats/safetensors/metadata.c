@@ -16,16 +16,6 @@ static const char *pair_key(const void *owner, size_t i)
     return ((const tn_st_metadata *)owner)->pairs[i].key;
 }
 
-static bool begins_with(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
-static bool same_text(tn_text a, tn_text b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 /* --- reading records --- */
 
 /* A record as it was found: the two fields that make its metadata, and the mark of the file record. */
@@ -97,7 +87,7 @@ static void join_meta(tn_json *meta, tn_json *special, tn_buf *out)
     tn_json_object(meta);
     while (tn_json_key(meta, &key)) {
         tn_cbor_put_text(out, key.ptr, key.len);
-        if (more && same_text(key, special_key)) {
+        if (more && tn_text_equal(key, special_key)) {
             tn_json_null(meta);
             put_hex(special, hex, out);
             more = next_special(special, &special_key, &hex);
@@ -207,7 +197,7 @@ static tn_status add_pair(tn_st_metadata *m, const tn_st_pair *pair, tn_error *e
         return tn_fail_nomem(err);
     m->pairs = grown;
     m->pairs[m->count++] = *pair;
-    m->has_records |= begins_with(pair->key, TN_ST_RECORD);
+    m->has_records |= tn_begins_with(pair->key, TN_ST_RECORD);
     size_t other = tn_names_add(&m->names, m, pair_key, m->count - 1);
     if (other == TN_NAMES_NOMEM)
         return tn_fail_nomem(err);
@@ -326,7 +316,7 @@ tn_status tn_st_reserved_init(tn_st_reserved *r, const tn_meta *meta, size_t n, 
 {
     *r = (tn_st_reserved){ .meta = meta };
     for (size_t i = 0; i < n; i++) {
-        if (!begins_with(meta[i].key, TN_ST_RECORD))
+        if (!tn_begins_with(meta[i].key, TN_ST_RECORD))
             continue;
         if ((!r->any && !tn_names_init(&r->names, 0)) ||
             tn_names_add(&r->names, meta, reserved_name, i) == TN_NAMES_NOMEM)
@@ -353,11 +343,6 @@ tn_status tn_st_fail_reserved(const char *key, tn_error *err)
         strcmp(key, TN_ST_FILE_RECORD) == 0 ? "Tenon's record of the file" : "Tenon's record of a tensor");
 }
 
-static void put_text(tn_buf *out, const char *text)
-{
-    tn_json_put_string(out, text, strlen(text));
-}
-
 /* Puts a comma between items, and not before the first. */
 static void separate(tn_buf *out, bool *any)
 {
@@ -368,10 +353,10 @@ static void separate(tn_buf *out, bool *any)
 
 static void put_item(tn_buf *out, tn_buf *special, const tn_meta *m)
 {
-    put_text(out, m->key);
+    tn_json_put_z(out, m->key);
     tn_buf_putc(out, ':');
     if (m->text) {
-        put_text(out, m->text);
+        tn_json_put_z(out, m->text);
         return;
     }
     if (tn_cbor_to_json(m->cbor, m->cbor_size, out))
@@ -379,7 +364,7 @@ static void put_item(tn_buf *out, tn_buf *special, const tn_meta *m)
     tn_buf_puts(out, "null");
     if (special->size)
         tn_buf_putc(special, ',');
-    put_text(special, m->key);
+    tn_json_put_z(special, m->key);
     tn_buf_puts(special, ":\"");
     for (size_t i = 0; i < m->cbor_size; i++)
         tn_buf_printf(special, "%02x", m->cbor[i]);
@@ -442,7 +427,7 @@ void tn_st_put_file(tn_st_put *p, const tn_meta *meta, size_t n, bool fillers)
         if (!meta[i].text)
             continue;
         put_key(p, "", meta[i].key);
-        put_text(p->out, meta[i].text);
+        tn_json_put_z(p->out, meta[i].text);
     }
     if (!fillers && !other)
         return;

@@ -14,58 +14,33 @@
 
 /* --- names --- */
 
-static size_t ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && memcmp(text + n - m, end, m) == 0 ? m : 0;
-}
-
 bool tn_st_is_index_path(const char *path)
 {
-    return ends_with(path, TN_ST_INDEX_SUFFIX) != 0;
+    return tn_ends_with(path, TN_ST_INDEX_SUFFIX);
 }
 
-static size_t stem_length(const char *name)
+/* Bytes of a path or name before its suffix. */
+static size_t stem_length(const char *path)
 {
-    size_t n = strlen(name), suffix = ends_with(name, TN_ST_INDEX_SUFFIX);
-    if (!suffix)
-        suffix = ends_with(name, TN_ST_SUFFIX);
-    return n - suffix;
+    size_t n = strlen(path);
+    if (tn_st_is_index_path(path))
+        return n - strlen(TN_ST_INDEX_SUFFIX);
+    return tn_ends_with(path, TN_ST_SUFFIX) ? n - strlen(TN_ST_SUFFIX) : n;
 }
 
-/* STEM of the path's last name, with something behind it. */
-static const char *with_stem(tn_writer *w, const char *behind)
+const char *tn_st_path_with(tn_writer *w, const char *suffix)
 {
-    const char *base = tn_base_name(w->path);
-    size_t stem = stem_length(base), n = strlen(behind);
-    char *name = tn_arena_alloc(&w->arena, stem + n + 1);
-    if (name) {
-        memcpy(name, base, stem);
-        memcpy(name + stem, behind, n + 1);
-    }
-    return name;
-}
-
-/* The same with the path's folder. */
-const char *tn_st_path_with(tn_writer *w, const char *behind)
-{
-    const char *base = tn_base_name(w->path);
-    size_t n = (size_t)(base - w->path) + stem_length(base), m = strlen(behind);
-    char *path = tn_arena_alloc(&w->arena, n + m + 1);
-    if (path) {
-        memcpy(path, w->path, n);
-        memcpy(path + n, behind, m + 1);
-    }
-    return path;
+    size_t folder = (size_t)(tn_base_name(w->path) - w->path);
+    size_t n = folder + stem_length(w->path + folder);
+    return tn_arena_printf(&w->arena, "%.*s%s", (int)n, w->path, suffix);
 }
 
 const char *tn_st_member_name(tn_writer *w, size_t i, const char *id)
 {
-    char behind[96];
+    const char *base = tn_base_name(w->path);
     const tn_st_out *out = w->state;
-    snprintf(behind, sizeof behind, "%s%s-%05zu-of-%05zu%s", id ? "-" : "", id ? id : "", i + 1, out->nfiles,
-             TN_ST_SUFFIX);
-    return with_stem(w, behind);
+    return tn_arena_printf(&w->arena, "%.*s%s%s-%05zu-of-%05zu" TN_ST_SUFFIX, (int)stem_length(base), base,
+                           id ? "-" : "", id ? id : "", i + 1, out->nfiles);
 }
 
 /* "00001" and more digits; the text behind them, or NULL. */
@@ -200,9 +175,10 @@ static tn_status fail_exists(const char *name, const char *why, tn_error *err)
 
 static tn_status plan_single(tn_writer *w, tn_error *err)
 {
-    const char *index = with_stem(w, TN_ST_INDEX_SUFFIX), *path = tn_st_path_with(w, TN_ST_INDEX_SUFFIX);
-    if (!index || !path)
+    const char *path = tn_st_path_with(w, TN_ST_INDEX_SUFFIX);
+    if (!path)
         return tn_fail_nomem(err);
+    const char *index = tn_base_name(path);
     if (w->dry_run || w->fd >= 0 || !tn_exists_beside(w->path, index))
         return TN_OK;
     if (!w->options.replace)
@@ -232,26 +208,24 @@ tn_status tn_st_plan_old(tn_writer *w, tn_st_out *out, tn_error *err)
 {
     if (out->nfiles == 1)
         return plan_single(w, err);
-    const char *index = with_stem(w, TN_ST_INDEX_SUFFIX), *single = with_stem(w, TN_ST_SUFFIX);
-    const char *path = tn_st_path_with(w, TN_ST_INDEX_SUFFIX);
-    const char *single_path = tn_st_path_with(w, TN_ST_SUFFIX);
-    if (!index || !single || !path || !single_path)
+    const char *index = tn_st_path_with(w, TN_ST_INDEX_SUFFIX), *single = tn_st_path_with(w, TN_ST_SUFFIX);
+    if (!index || !single)
         return tn_fail_nomem(err);
     if (w->dry_run)
         return TN_OK;
-    bool has_single = tn_exists_beside(w->path, single);
+    bool has_single = tn_exists_beside(w->path, tn_base_name(single));
     if (has_single && !w->options.replace)
-        return fail_exists(single, " and would be taken for the new set", err);
+        return fail_exists(tn_base_name(single), " and would be taken for the new set", err);
     tn_status status = check_members(w, out, err);
     if (!status && has_single) {
-        status = tn_writer_add_obsolete(w, single, err);
-        w->like = single_path;
+        status = tn_writer_add_obsolete(w, tn_base_name(single), err);
+        w->like = single;
     }
-    if (!status && tn_exists_beside(w->path, index) && w->options.replace) {
+    if (!status && tn_exists_beside(w->path, tn_base_name(index)) && w->options.replace) {
         out->replaces = true;
         w->like = NULL;
-        status = give_up_shards(w, path, err);
-        w->like = w->like ? w->like : path;
+        status = give_up_shards(w, index, err);
+        w->like = w->like ? w->like : index;
     }
     for (size_t i = 0; i < w->count && out->replaces; i++)
         w->entries[i].checksum = TN_CHECKSUM_CRC32C;        /* for the id of the set */
@@ -271,7 +245,7 @@ void tn_st_look_beside(const tn_beside *b)
 {
     char name[512];
     bool set = tn_st_is_index_path(b->path);
-    if (!set && !ends_with(b->path, TN_ST_SUFFIX))
+    if (!set && !tn_ends_with(b->path, TN_ST_SUFFIX))
         return;
     if (set && has_beside(b, TN_ST_SUFFIX, name, sizeof name))
         tn_note(b, true, "%s beside the index is a file of the same name, which programs take in place of "

@@ -71,17 +71,11 @@ int tn_st_probe_index(const uint8_t *head, size_t n)
     return has_weight_map((const char *)head, n) ? 80 : 30;
 }
 
-/* The path of a file beside the index. */
+/* The path of a file in the folder of the index. */
 static const char *beside(tn_file *file, const char *name)
 {
-    const char *path = file->shards[0].path, *slash = strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0, n = strlen(name);
-    char *full = tn_arena_alloc(&file->arena, folder + n + 1);
-    if (full) {
-        memcpy(full, path, folder);
-        memcpy(full + folder, name, n + 1);
-    }
-    return full;
+    const char *path = file->shards[0].path;
+    return tn_arena_printf(&file->arena, "%.*s%s", (int)(tn_base_name(path) - path), path, name);
 }
 
 /* A file named for the first time: only a plain name beside the index is followed. */
@@ -383,11 +377,6 @@ tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err)
 
 /* --- writing: the index --- */
 
-static void put_text(tn_buf *b, const char *text)
-{
-    tn_json_put_string(b, text, strlen(text));
-}
-
 /* The ecosystem keeps total_size here; the file's metadata, which is in every
  * shard too, is repeated where JSON can hold it. */
 static void put_index_metadata(const tn_st_out *out, tn_buf *b)
@@ -402,12 +391,12 @@ static void put_index_metadata(const tn_st_out *out, tn_buf *b)
         if (!m->key || strcmp(m->key, "total_size") == 0)
             continue;
         if (m->text)
-            put_text(&value, m->text);
+            tn_json_put_z(&value, m->text);
         else
             tn_cbor_to_json(m->cbor, m->cbor_size, &value);
         if (value.size) {
             tn_buf_putc(b, ',');
-            put_text(b, m->key);
+            tn_json_put_z(b, m->key);
             tn_buf_putc(b, ':');
             tn_buf_put(b, value.data, value.size);
         }
@@ -421,9 +410,9 @@ static void put_weight(tn_buf *b, const char *name, const char *file, bool *any)
     if (*any)
         tn_buf_putc(b, ',');
     *any = true;
-    put_text(b, name);
+    tn_json_put_z(b, name);
     tn_buf_putc(b, ':');
-    put_text(b, file);
+    tn_json_put_z(b, file);
 }
 
 static void put_weight_map(const tn_writer *w, const tn_st_out *out, tn_buf *b)

@@ -45,13 +45,13 @@ tn_status zt_plan(tn_writer *w, tn_error *err)
 
 static void put_key(tn_buf *b, const char *key)
 {
-    tn_cbor_put_text(b, key, strlen(key));
+    tn_cbor_put_z(b, key);
 }
 
 static void put_text(tn_buf *b, const char *key, const char *text)
 {
     put_key(b, key);
-    tn_cbor_put_text(b, text, strlen(text));
+    tn_cbor_put_z(b, text);
 }
 
 static void put_custom(tn_buf *b, const tn_meta *meta, size_t n)
@@ -61,7 +61,7 @@ static void put_custom(tn_buf *b, const tn_meta *meta, size_t n)
             continue;           /* allowed to be dropped: plan() has asked */
         put_key(b, meta[i].key);
         if (meta[i].text)
-            tn_cbor_put_text(b, meta[i].text, strlen(meta[i].text));
+            tn_cbor_put_z(b, meta[i].text);
         else
             tn_buf_put(b, meta[i].cbor, meta[i].cbor_size);
     }
