@@ -18,13 +18,13 @@ bool tn_record_empty(const tn_record *r)
 
 static void put_key(tn_buf *out, const char *key)
 {
-    tn_cbor_put_text(out, key, strlen(key));
+    tn_cbor_put_z(out, key);
 }
 
 static void put_text(tn_buf *out, const char *key, const char *text)
 {
     put_key(out, key);
-    tn_cbor_put_text(out, text, strlen(text));
+    tn_cbor_put_z(out, text);
 }
 
 static void put_shape(tn_buf *out, const char *key, uint32_t rank, const int64_t *shape)
@@ -87,7 +87,7 @@ static void put_texts(tn_buf *out, const char *key, const char *const *texts, ui
     put_key(out, key);
     tn_cbor_put_array(out, n);
     for (uint32_t i = 0; i < n; i++)
-        tn_cbor_put_text(out, texts[i], strlen(texts[i]));
+        tn_cbor_put_z(out, texts[i]);
 }
 
 static void put_tensor(tn_buf *out, const tn_record *r)
@@ -109,7 +109,7 @@ void tn_meta_put_map(const tn_meta *meta, size_t n, tn_buf *out)
     for (size_t i = 0; i < n; i++) {
         put_key(out, meta[i].key);
         if (meta[i].text)
-            tn_cbor_put_text(out, meta[i].text, strlen(meta[i].text));
+            tn_cbor_put_z(out, meta[i].text);
         else
             tn_buf_put(out, meta[i].cbor, meta[i].cbor_size);
     }
@@ -195,6 +195,22 @@ const int64_t *tn_cbor_shape(tn_cbor *c, const int64_t *known, uint32_t *rank)
     const int64_t *shape = c->status ? NULL : tn_dims_keep(&dims, c->arena, known, *rank);
     if (!shape)
         tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+    *rank = shape ? dims.rank : 0;
+    return shape;
+}
+
+const int64_t *tn_json_shape(tn_json *j, const int64_t *known, uint32_t *rank)
+{
+    tn_dims dims;
+    tn_error why;
+    dims.rank = 0;
+    tn_json_array(j);
+    while (tn_json_item(j))
+        if (tn_dims_add(&dims, tn_json_u64(j), &why))
+            tn_json_reject(j, why.status, "%s", why.text);
+    const int64_t *shape = j->status ? NULL : tn_dims_keep(&dims, j->arena, known, *rank);
+    if (!shape)
+        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
     *rank = shape ? dims.rank : 0;
     return shape;
 }
@@ -551,7 +567,7 @@ size_t tn_meta_json(const tn_meta *meta, char *dst, size_t cap)
 {
     tn_buf out = { 0 };
     if (meta->text) {
-        tn_json_put_string(&out, meta->text, strlen(meta->text));
+        tn_json_put_z(&out, meta->text);
     } else if (!tn_cbor_to_json(meta->cbor, meta->cbor_size, &out)) {
         tn_buf_puts(&out, "{\"$cbor\":\"");
         for (size_t i = 0; i < meta->cbor_size; i++)

@@ -117,6 +117,9 @@ tn_status tn_meta_check_unique(const tn_meta *meta, size_t n, uint64_t at, tn_er
  * `known`, of *rank dimensions, which is given back then. */
 const int64_t *tn_cbor_shape(tn_cbor *c, const int64_t *known, uint32_t *rank);
 
+/* The same from a JSON array; failures are j's. */
+const int64_t *tn_json_shape(tn_json *j, const int64_t *known, uint32_t *rank);
+
 /* Takes a JSON string, the name of a type that this build knows; failures are j's. */
 tn_dtype tn_json_dtype(tn_json *j);
 

@@ -6,7 +6,6 @@
 #include "formats/raw/raw.h"
 #include "base/error.h"
 #include "bytes/json.h"
-#include "store/dims.h"
 #include "store/record.h"
 #include "descriptor/descriptor.h"
 #include "tensor/array.h"
@@ -33,7 +32,7 @@ tn_wia_extra tn_raw_scheme(void)
 static void put_string(tn_buf *out, const char *key, const char *text)
 {
     tn_buf_printf(out, "\"%s\":", key);
-    tn_json_put_string(out, text, strlen(text));
+    tn_json_put_z(out, text);
 }
 
 static void put_shape(tn_buf *out, uint32_t rank, const int64_t *shape)
@@ -117,22 +116,6 @@ bool tn_raw_has_datatype(const tn_descriptor *d)
     return false;
 }
 
-static const int64_t *take_shape(tn_json *j, uint32_t *rank)
-{
-    tn_dims dims;
-    tn_error why;
-    dims.rank = 0;
-    tn_json_array(j);
-    while (tn_json_item(j))
-        if (tn_dims_add(&dims, tn_json_u64(j), &why) && !j->status)
-            tn_json_reject(j, why.status, "%s", why.text);
-    const int64_t *shape = j->status ? NULL : tn_dims_keep(&dims, j->arena, NULL, 0);
-    if (!j->status && !shape)
-        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
-    *rank = shape ? dims.rank : 0;
-    return shape;
-}
-
 /* Only bytes as they are, in the data beside the descriptors, can be read. */
 static void take_part(tn_json *j, tn_part *p, uint64_t *offset)
 {
@@ -145,7 +128,7 @@ static void take_part(tn_json *j, tn_part *p, uint64_t *offset)
         else if (tn_text_is(key, "dtype"))
             p->array.dtype = tn_json_dtype(j);
         else if (tn_text_is(key, "shape"))
-            p->array.shape = take_shape(j, &p->array.rank);
+            p->array.shape = tn_json_shape(j, NULL, &p->array.rank);
         else if (tn_text_is(key, "offset"))
             *offset = tn_json_u64(j), place = true;
         else if (tn_text_is(key, "encoding") && !tn_text_is(tn_json_string(j), "raw") && !j->status)
@@ -194,7 +177,7 @@ bool tn_raw_take_scaled_item(tn_json *j, tn_text key, tn_raw_scaled *s)
     else if (tn_text_is(key, "store"))
         s->scaling.store = tn_json_dtype(j);
     else if (tn_text_is(key, "shape"))
-        s->shape = take_shape(j, &s->rank);
+        s->shape = tn_json_shape(j, NULL, &s->rank);
     else if (tn_text_is(key, "parts"))
         take_parts(j, s);
     else
