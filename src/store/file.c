@@ -504,8 +504,10 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
 static tn_status open_source(tn_source *source, const char *path, const tn_open_options *options,
                              tn_file **file, tn_error *err)
 {
+    tn_error own;
     tn_file *f = calloc(1, sizeof *f);
     tn_shard *shards = calloc(1, sizeof *shards);
+    err = err ? err : &own;
     if (!f || !shards) {
         free(f);
         free(shards);

@@ -4,7 +4,10 @@
  * in registry.c.  Reading: open() walks the index and calls tn_file_add() once
  * an entry.  Writing: plan() sees all entries before any data, finish() writes
  * the index when all data is there.  Everything between (names, compound
- * tensors, placing, encoding, checksums, durability) is common code. */
+ * tensors, placing, encoding, checksums, durability) is common code.
+ *
+ * `err` is never NULL in these functions, so that a chain of steps can be one
+ * expression:  return a(x, err) || b(x, err) ? err->status : TN_OK; */
 #ifndef TN_STORE_FORMAT_H
 #define TN_STORE_FORMAT_H
 

@@ -575,6 +575,8 @@ tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void
 
 tn_status tn_writer_plan(tn_writer *w, tn_error *err)
 {
+    tn_error own;
+    err = err ? err : &own;
     if (w->planned)
         return still_good(w, err);
     w->planned = true;
@@ -836,6 +838,8 @@ static tn_status complete_entry(tn_writer *w, size_t entry, tn_error *err)
 
 tn_status tn_writer_seal(tn_writer *w, tn_error *err)
 {
+    tn_error own;
+    err = err ? err : &own;
     tn_status status = tn_writer_plan(w, err);
     if (!status && w->current != SIZE_MAX)
         status = tn_in_tensor(incomplete(w, w->current, err), w->entries[w->current].name, err);

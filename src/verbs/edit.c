@@ -61,6 +61,8 @@ static tn_status write_locked(tn_file *f, int fd, tn_listener listener, uint64_t
     tn_lock lock = tn_identity_lock(fd, WAIT_SECONDS);
     tn_sink *sink;
     uint64_t size;
+    tn_error own;
+    err = err ? err : &own;
     tn_status status = tn_sink_open(listener.path, true, &sink, err);
     if (status)
         return status;

@@ -344,11 +344,10 @@ static tn_status take_all(tn_mtx_reader *r)
 
 tn_status tn_mtx_open(tn_file *file, tn_error *err)
 {
-    tn_error own;
     tn_arena copy = { 0 };      /* of the text: nobody needs it once it is read */
     const tn_source *source = file->shards[0].source;
     const uint8_t *text = NULL;
-    tn_mtx_reader r = { .file = file, .err = err ? err : &own, .line = 1 };
+    tn_mtx_reader r = { .file = file, .err = err, .line = 1 };
     tn_status status = tn_source_copy(source, 0, tn_source_size(source), &copy, &text, r.err);
     r.text = (const char *)text;
     if (!status) {

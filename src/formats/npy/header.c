@@ -364,11 +364,10 @@ static bool take_comment(parser *p)
 tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena *arena, tn_npy_header *h,
                        tn_error *err)
 {
-    tn_error own = { .status = TN_OK };
     size_t prefix = bytes[6] == 1 ? TN_NPY_SHORTEST : TN_NPY_PREFIX_MAX;
     parser p = { .text = (const char *)bytes + prefix, .end = size - prefix, .at = byte_at(at, prefix),
                  .major = bytes[6],
-                 .arena = arena, .h = h, .err = err ? err : &own };
+                 .arena = arena, .h = h, .err = err };
     *h = (tn_npy_header){ .size = size };
     bool good = take_dict(&p);
     skip_space(&p);

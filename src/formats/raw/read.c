@@ -58,19 +58,9 @@ typedef struct subject {
 
 const char *tn_raw_data_path(const char *path, const char *name, tn_arena *arena)
 {
-    const char *slash = strrchr(path, '/');
-    size_t n = strlen(path), suffix = strlen(TN_RAW_SUFFIX);
     if (name)
-        n = slash ? (size_t)(slash - path) + 1 : 0;
-    else if (n > suffix && strcmp(path + n - suffix, TN_RAW_SUFFIX) == 0)
-        n -= suffix;
-    const char *behind = name ? name : TN_RAW_DATA_SUFFIX;
-    char *data = tn_arena_alloc(arena, n + strlen(behind) + 1);
-    if (data) {
-        memcpy(data, path, n);
-        strcpy(data + n, behind);
-    }
-    return data;
+        return tn_arena_printf(arena, "%.*s%s", (int)(tn_base_name(path) - path), path, name);
+    return tn_arena_printf(arena, "%.*s" TN_RAW_DATA_SUFFIX, (int)tn_raw_stem_length(path), path);
 }
 
 /* What Tenon wrote beside the fields of the specification, or NULL. */
@@ -171,11 +161,7 @@ static const char *make_name(reader *r, size_t i)
     const char *stem = tn_file_stem(r->file, TN_RAW_SUFFIX);
     if (!stem || tn_descriptors_count(r->set) == 1)
         return stem;
-    tn_buf b = { 0 };
-    tn_buf_printf(&b, "%s.%zu", stem, i);
-    const char *name = b.bad ? NULL : tn_arena_text(&r->file->arena, (const char *)b.data, b.size);
-    tn_buf_free(&b);
-    return name;
+    return tn_arena_printf(&r->file->arena, "%s.%zu", stem, i);
 }
 
 /* Every descriptor gets a name, and is right before anything is made of it. */
@@ -620,10 +606,8 @@ static tn_status read_all(reader *r, tn_error *err)
 
 tn_status tn_raw_open(tn_file *file, tn_error *err)
 {
-    tn_error own;
     tn_text text = { 0 };
     reader r = { .file = file };
-    err = err ? err : &own;     /* tn_file_text() tells its status through it */
     tn_status status = tn_file_load(file, TN_RAW_DOCUMENT_MAX, "descriptors", &text, err);
     if (!status)
         status = tn_descriptors_parse(text.ptr, text.len, &r.set, err);

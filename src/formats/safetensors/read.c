@@ -4,7 +4,6 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "store/assemble.h"
-#include "store/dims.h"
 
 #include <stdlib.h>
 
@@ -125,20 +124,9 @@ static void read_type(reader *r, tn_entry *e)
 
 static void read_shape(reader *r, tn_entry *e)
 {
-    tn_dims dims;
-    tn_error why;
-    tn_json *j = &r->j;
-    dims.rank = 0;
-    tn_json_array(j);
-    while (tn_json_item(j))
-        if (tn_dims_add(&dims, tn_json_u64(j), &why))
-            tn_json_reject(j, why.status, "%s", why.text);
-    if (j->status)
-        return;
-    r->shape = e->shape = tn_dims_keep(&dims, &r->file->arena, r->shape, r->rank);
-    r->rank = e->rank = dims.rank;
-    if (!e->shape)
-        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
+    r->shape = tn_json_shape(&r->j, r->shape, &r->rank);
+    e->shape = r->shape;
+    e->rank = r->rank;
 }
 
 static void read_offsets(reader *r, tn_entry *e)
@@ -380,8 +368,6 @@ static bool is_index(const tn_file *file)
 
 static tn_status open_any(tn_file *file, tn_error *err)
 {
-    tn_error own;
-    err = err ? err : &own;
     return is_index(file) ? tn_st_open_set(file, err) : open_one(file, err);
 }
 

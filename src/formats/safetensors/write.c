@@ -126,7 +126,7 @@ static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, con
             put_entry(b, "U8", 1, &gap, at, begin);
         }
         separate(b);
-        tn_json_put_string(b, e->name, strlen(e->name));
+        tn_json_put_z(b, e->name);
         put_entry(b, tn_dtype_get(e->dtype)->safetensors, e->rank, e->shape, begin, end);
         e->offset = begin;
         at = end;
@@ -335,9 +335,7 @@ static tn_status rewrite_one(edit *x, tn_sink *sink, uint64_t *size, uint64_t *s
 
 tn_status tn_st_rewrite(tn_file *file, tn_sink *sink, uint64_t *size, uint64_t *shared, tn_error *err)
 {
-    tn_error own;
     edit x = { .file = file };
-    err = err ? err : &own;
     if (file->nshards > 1)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "the metadata of a sharded set is in each of its files: edit those");
