@@ -22,7 +22,7 @@
 #include <tenon/cast.h>
 
 #include "base/cpu.h"
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 
 enum { MAX_LEVELS = 3 };
 /* what is timed, in turn */
@@ -30,7 +30,7 @@ enum { COPY, COPY_BY_TWO, CAST, CAST_BY_TWO, KERNELS, MAX_TIMED = KERNELS + MAX_
 
 typedef struct level {
     const char *name;
-    tn_kernels  kernels;
+    tn_cast_kernels  kernels;
 } level;
 
 static level  levels[MAX_LEVELS];
@@ -41,7 +41,7 @@ static char  *wide, *from, *to;     /* normal float32; the source; the destinati
 static void add_level(unsigned cpu)
 {
     levels[nlevels].name = tn_cpu_name(cpu);
-    tn_kernels_init(&levels[nlevels++].kernels, cpu);
+    tn_cast_kernels_init(&levels[nlevels++].kernels, cpu);
 }
 
 static double copy_seconds(void)
@@ -81,17 +81,17 @@ static double cast_seconds(tn_dtype to_type, tn_dtype from_type, size_t n, float
     return now() - began;
 }
 
-static double kernel_seconds(tn_cast_fn kernel, size_t n, const tn_kernel_args *args)
+static double kernel_seconds(tn_cast_fn kernel, size_t n, const tn_cast_args *args)
 {
     double began = now();
     kernel(to, from, n, args);
     return now() - began;
 }
 
-static tn_kernel_args args_for(const tn_dtype_info *type)
+static tn_cast_args args_for(const tn_dtype_info *type)
 {
     bool integer = type->kind == TN_KIND_INT || type->kind == TN_KIND_UINT;
-    tn_kernel_args a = { .rules = tn_encode_rules_for(type, NULL), .stream = true, .has_scale = integer };
+    tn_cast_args a = { .rules = tn_encode_rules_for(type, NULL), .stream = true, .has_scale = integer };
     /* beyond 3 standard deviations it saturates */
     a.scale = integer ? ldexpf(1, type->bits - 1) / 3 : 1;
     return a;
@@ -103,7 +103,7 @@ static void line(tn_dtype to_type, tn_dtype from_type, const tn_cast_fn kernels[
     const tn_dtype_info *t = tn_dtype_get(to_type), *f = tn_dtype_get(from_type);
     unsigned bits = t->bits > f->bits ? t->bits : f->bits;
     size_t n = size / bits * 8;
-    tn_kernel_args args = args_for(t);
+    tn_cast_args args = args_for(t);
     float scale = args.has_scale ? args.scale : 0;
     double best[MAX_TIMED];
     for (size_t i = 0; i < KERNELS + nlevels; i++)
@@ -129,8 +129,8 @@ static void line(tn_dtype to_type, tn_dtype from_type, const tn_cast_fn kernels[
 /* The source: the same numbers in its type. */
 static void make_source(tn_dtype type)
 {
-    const tn_kernels *k = tn_kernels_get();
-    tn_kernel_args args = args_for(tn_dtype_get(type));
+    const tn_cast_kernels *k = tn_cast_kernels_get();
+    tn_cast_args args = args_for(tn_dtype_get(type));
     args.rules.negative_overflow = 0;                   /* else e8m0 would be half NaN */
     if (type == TN_FLOAT32)
         memcpy(from, wide, size);
@@ -165,7 +165,7 @@ static void from_f32(bool without_sign)
 {
     for (tn_dtype t = TN_TF32; t <= TN_BOOL; t++)
         if (has_vectors(t) && is_unsigned(t) == without_sign)
-            each_level(t, TN_FLOAT32, offsetof(tn_kernels, from_f32) + t * sizeof(tn_cast_fn));
+            each_level(t, TN_FLOAT32, offsetof(tn_cast_kernels, from_f32) + t * sizeof(tn_cast_fn));
 }
 
 static void measure(void)
@@ -176,19 +176,19 @@ static void measure(void)
         from[i] &= 0x7f;
     from_f32(true);
     make_source(TN_FLOAT32);
-    each_level(TN_FLOAT64, TN_FLOAT32, offsetof(tn_kernels, f32_to_f64));
+    each_level(TN_FLOAT64, TN_FLOAT32, offsetof(tn_cast_kernels, f32_to_f64));
     for (tn_dtype t = TN_TF32; t <= TN_BOOL; t++)
         if (levels[0].kernels.to_f32[t]) {
             make_source(t);
-            each_level(TN_FLOAT32, t, offsetof(tn_kernels, to_f32) + t * sizeof(tn_cast_fn));
+            each_level(TN_FLOAT32, t, offsetof(tn_cast_kernels, to_f32) + t * sizeof(tn_cast_fn));
         }
     make_source(TN_FLOAT16);
-    each_level(TN_BFLOAT16, TN_FLOAT16, offsetof(tn_kernels, f16_to_bf16));
+    each_level(TN_BFLOAT16, TN_FLOAT16, offsetof(tn_cast_kernels, f16_to_bf16));
     make_source(TN_BFLOAT16);
-    each_level(TN_FLOAT16, TN_BFLOAT16, offsetof(tn_kernels, bf16_to_f16));
+    each_level(TN_FLOAT16, TN_BFLOAT16, offsetof(tn_cast_kernels, bf16_to_f16));
     make_source(TN_FLOAT64);
-    each_level(TN_FLOAT32, TN_FLOAT64, offsetof(tn_kernels, f64_to_f32));
-    each_level(TN_FLOAT32, TN_FLOAT64, offsetof(tn_kernels, f64_to_f32_odd));
+    each_level(TN_FLOAT32, TN_FLOAT64, offsetof(tn_cast_kernels, f64_to_f32));
+    each_level(TN_FLOAT32, TN_FLOAT64, offsetof(tn_cast_kernels, f64_to_f32_odd));
 }
 
 int main(int argc, char **argv)

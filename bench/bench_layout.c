@@ -23,7 +23,7 @@ enum { MAX_LEVELS = 3, MAX_DIMS = 4 };
 
 typedef struct level {
     const char       *name;
-    tn_layout_kernels kernels;
+    tn_reorder_kernels kernels;
 } level;
 
 /* Both sides dense; dimension i of the destination is dimension order[i] of the source. */
@@ -81,7 +81,7 @@ static char  *from, *to;
 static void add_level(unsigned cpu)
 {
     levels[nlevels].name = tn_cpu_name(cpu);
-    tn_layout_kernels_init(&levels[nlevels++].kernels, cpu);
+    tn_reorder_kernels_init(&levels[nlevels++].kernels, cpu);
 }
 
 static size_t bytes_of(const reorder *r, const int64_t *shape)
@@ -118,7 +118,7 @@ static double whole_seconds(const reorder *r, unsigned jobs)
     return now() - began;
 }
 
-static double seconds(const reorder *r, const tn_layout_kernels *kernels)
+static double seconds(const reorder *r, const tn_reorder_kernels *kernels)
 {
     tn_reorder_dim dims[MAX_DIMS];
     for (uint32_t i = 0; i < r->rank; i++)

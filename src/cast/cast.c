@@ -138,7 +138,7 @@ static bool use(tn_cast_plan *plan, tn_cast_fn kernel, tn_cast_fn second, bool n
 
 /* To a type that has every value of the source: any rounding will do, but the
  * kernels know no options. */
-static bool choose_exact(tn_cast_plan *plan, const tn_kernels *k)
+static bool choose_exact(tn_cast_plan *plan, const tn_cast_kernels *k)
 {
     tn_dtype to = plan->to->dtype, from = plan->from->dtype;
     if (to == TN_FLOAT32)
@@ -150,7 +150,7 @@ static bool choose_exact(tn_cast_plan *plan, const tn_kernels *k)
     return false;
 }
 
-static bool choose_rounding(tn_cast_plan *plan, const tn_kernels *k)
+static bool choose_rounding(tn_cast_plan *plan, const tn_cast_kernels *k)
 {
     tn_dtype to = plan->to->dtype, from = plan->from->dtype;
     bool scale = plan->args.has_scale;
@@ -169,7 +169,7 @@ static bool choose_rounding(tn_cast_plan *plan, const tn_kernels *k)
     return narrow_enough(plan->to) && use(plan, k->f64_to_f32_odd, k->from_f32[to], true);
 }
 
-static void choose_route(tn_cast_plan *plan, const tn_kernels *k, const tn_cast_options *o)
+static void choose_route(tn_cast_plan *plan, const tn_cast_kernels *k, const tn_cast_options *o)
 {
     /* Every code that both types have stays what it is. */
     bool plain = !plan->args.has_scale && (o->nan == TN_NAN_KEEP || !tn_dtype_has_nan(plan->from)) &&
@@ -194,7 +194,7 @@ static void choose_route(tn_cast_plan *plan, const tn_kernels *k, const tn_cast_
     }
 }
 
-static tn_status make_plan(tn_cast_plan *plan, const tn_kernels *kernels, tn_dtype to, tn_dtype from,
+static tn_status make_plan(tn_cast_plan *plan, const tn_cast_kernels *kernels, tn_dtype to, tn_dtype from,
                            tn_byte_order order, const tn_cast_options *options, tn_error *err)
 {
     tn_cast_options own = { 0 };
@@ -218,7 +218,7 @@ static tn_status make_plan(tn_cast_plan *plan, const tn_kernels *kernels, tn_dty
     if (order != TN_HOST_ORDER && plan->from->swap_bytes > 1)
         plan->swap = plan->from->swap_bytes;
     plan->refused = refused_flags(plan->to, &own);
-    plan->args = (tn_kernel_args){
+    plan->args = (tn_cast_args){
         .rules = tn_encode_rules_for(plan->to, &own), .scale = own.scale, .has_scale = own.scale != 0,
     };
     plan->first_args.rules = tn_encode_rules_for(tn_dtype_get(TN_FLOAT32), NULL);
@@ -227,7 +227,7 @@ static tn_status make_plan(tn_cast_plan *plan, const tn_kernels *kernels, tn_dty
 }
 
 /* A table is made of products: in the default floating-point environment, as in the work of a pool. */
-tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_kernels *kernels, tn_dtype to, tn_dtype from,
+tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_cast_kernels *kernels, tn_dtype to, tn_dtype from,
                             tn_byte_order order, const tn_cast_options *options, tn_error *err)
 {
     fenv_t callers;
@@ -241,7 +241,7 @@ tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_kernels *kernels, tn_dt
 tn_status tn_cast_plan_make(tn_cast_plan *plan, tn_dtype to, tn_dtype from, tn_byte_order order,
                             const tn_cast_options *options, tn_error *err)
 {
-    return tn_cast_plan_with(plan, tn_kernels_get(), to, from, order, options, err);
+    return tn_cast_plan_with(plan, tn_cast_kernels_get(), to, from, order, options, err);
 }
 
 /* --- real elements in host order ------------------------------------------ */

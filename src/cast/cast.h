@@ -5,7 +5,7 @@
 #ifndef TN_CAST_CAST_H
 #define TN_CAST_CAST_H
 
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 
 typedef enum tn_cast_route {
     TN_ROUTE_COPY,              /* same type, and the options change no code of it */
@@ -32,8 +32,8 @@ typedef struct tn_cast_plan {
     void         (*swapper)(void *dst, const void *src, size_t n, unsigned unit);
     tn_cast_route  route;
     tn_cast_fn     kernel, second;
-    tn_kernel_args args;                /* of the kernel that rounds */
-    tn_kernel_args first_args;          /* of the kernel before it */
+    tn_cast_args args;                /* of the kernel that rounds */
+    tn_cast_args first_args;          /* of the kernel before it */
     uint64_t       first;               /* index of the array's first element, for stochastic rounding */
     unsigned       refused;             /* TN_ENCODED_* bits that are errors */
     bool           refuses_every_nan;   /* else only for want of a code */
@@ -60,7 +60,7 @@ tn_status tn_cast_plan_make(tn_cast_plan *plan, tn_dtype to, tn_dtype from, tn_b
                             const tn_cast_options *options, tn_error *err);
 
 /* As tn_cast_plan_make() with the kernels of the caller's choice. */
-tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_kernels *kernels, tn_dtype to, tn_dtype from,
+tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_cast_kernels *kernels, tn_dtype to, tn_dtype from,
                             tn_byte_order order, const tn_cast_options *options, tn_error *err);
 
 /* Casts `n` dense elements: those from number `first` on, in row-major order,

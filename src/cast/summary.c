@@ -167,7 +167,7 @@ static void tally_as_floats(tn_span *s, const uint8_t *elements, size_t n)
             direct(&s->tally, elements + i * width);
             continue;
         }
-        s->cast_with->to_f32[dtype](block, elements + i * width, size, &(tn_kernel_args){ 0 });
+        s->cast_with->to_f32[dtype](block, elements + i * width, size, &(tn_cast_args){ 0 });
         s->tally_with->f32(&s->tally, block, size);
     }
 }
@@ -189,7 +189,7 @@ void tn_span_begin(tn_span *s, tn_dtype dtype)
 {
     const tn_dtype_info *type = tn_dtype_get(dtype);
     bool subnormals = type->exponent_bits && type->specials != TN_SPECIALS_E8M0;
-    *s = (tn_span){ .type = type, .tally_with = tn_stats_kernels_get(), .cast_with = tn_kernels_get() };
+    *s = (tn_span){ .type = type, .tally_with = tn_stats_kernels_get(), .cast_with = tn_cast_kernels_get() };
     s->tally.smallest_normal = subnormals ? ldexp(1, 1 - type->bias) : 0;
 }
 

@@ -6,7 +6,7 @@
 #ifndef TN_CAST_SUMMARY_H
 #define TN_CAST_SUMMARY_H
 
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 #include "kernels/stats/table.h"
 
 /* The figures of nothing. */
@@ -22,7 +22,7 @@ void tn_statistics_join(tn_statistics *all, const tn_statistics *next);
 typedef struct tn_span {
     const tn_dtype_info    *type;
     const tn_stats_kernels *tally_with;
-    const tn_kernels       *cast_with;
+    const tn_cast_kernels       *cast_with;
     tn_tally                tally;
     uint64_t                codes[256];     /* types of at most 8 bits: how many there are of each code */
 } tn_span;

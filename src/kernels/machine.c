@@ -3,7 +3,7 @@
 
 #include "base/cpu.h"
 #include "base/sealed.h"
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 #include "kernels/reorder/table.h"
 #include "kernels/quantize/table.h"
 #include "kernels/rotate/table.h"
@@ -14,8 +14,8 @@
 #include "kernels/stats/table.h"
 
 static struct TN_OWN_PAGES {
-    tn_kernels        cast;
-    tn_layout_kernels layout;
+    tn_cast_kernels        cast;
+    tn_reorder_kernels layout;
     tn_quant_kernels  quantize;
     tn_rotate_kernels rotate;
     tn_decode_kernels decode;
@@ -30,8 +30,8 @@ static pthread_once_t filled = PTHREAD_ONCE_INIT;
 static void fill(void)
 {
     unsigned cpu = tn_cpu_detect();
-    tn_kernels_init(&machine.cast, cpu);
-    tn_layout_kernels_init(&machine.layout, cpu);
+    tn_cast_kernels_init(&machine.cast, cpu);
+    tn_reorder_kernels_init(&machine.layout, cpu);
     tn_quant_kernels_init(&machine.quantize, cpu);
     tn_rotate_kernels_init(&machine.rotate, cpu);
     tn_decode_kernels_init(&machine.decode, cpu);
@@ -49,8 +49,8 @@ static void fill(void)
         return &machine.table;          \
     }
 
-GETTER(tn_kernels, cast)
-GETTER(tn_layout_kernels, layout)
+GETTER(tn_cast_kernels, cast)
+GETTER(tn_reorder_kernels, layout)
 GETTER(tn_quant_kernels, quantize)
 GETTER(tn_rotate_kernels, rotate)
 GETTER(tn_decode_kernels, decode)

@@ -26,7 +26,7 @@ typedef struct worker {
 typedef struct arranging {
     tn_arranging       *a;
     const tn_arrange   *how;
-    const tn_layout_kernels *kernels;
+    const tn_reorder_kernels *kernels;
     tn_spill       decoded;
     const uint8_t *source;      /* element 0 */
     int64_t        stride[TN_MAX_RANK];     /* of the input, in the output's order */
@@ -422,7 +422,7 @@ static void free_all(arranging *r)
 
 tn_status tn_arrange_run(tn_arranging *a, tn_error *err)
 {
-    arranging r = { .a = a, .how = a->how, .kernels = tn_layout_kernels_get() };
+    arranging r = { .a = a, .how = a->how, .kernels = tn_reorder_kernels_get() };
     if (product(a->how->physical, 0, a->how->rank) == 0) {
         tn_loading loading = loading_of(a);
         return tn_load_check(&loading, a->part, err);

@@ -9,7 +9,7 @@
  * The floating-point environment is the default one. */
 #include "quant/scaled_fast.h"
 #include "base/checked.h"
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 #include "kernels/scaled_decode/table.h"
 
 #include <math.h>
@@ -149,11 +149,11 @@ static float odd_value(const meaning *m, uint32_t code, const tn_decode_levels *
 
 static void decode_exact(tn_dtype type, float *y, const uint8_t *codes, size_t n)
 {
-    static const tn_kernel_args nothing;
+    static const tn_cast_args nothing;
     if (type == TN_FLOAT32)
         memcpy(y, codes, n * sizeof *y);
     else
-        tn_kernels_get()->to_f32[type](y, codes, n, &nothing);
+        tn_cast_kernels_get()->to_f32[type](y, codes, n, &nothing);
 }
 
 static void decode(const meaning *m, float *y, const uint8_t *codes, size_t n, const tn_decode_levels *l)

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 
 /* --- sparse ones ------------------------------------------------------------------------ */
 
@@ -46,8 +46,8 @@ static bool encode_kept(const tn_search_ways *w, const tn_scaled_plan *p, const 
     if (plain && d->number.bits == 32)
         return true;
     if (plain) {
-        const tn_kernel_args args = { .rules = tn_encode_rules_for(&d->number.type, NULL) };
-        tn_kernels_get()->from_f32[d->number.dtype](t->data, kept, tn_search_kept(d, n), &args);
+        const tn_cast_args args = { .rules = tn_encode_rules_for(&d->number.type, NULL) };
+        tn_cast_kernels_get()->from_f32[d->number.dtype](t->data, kept, tn_search_kept(d, n), &args);
         return true;
     }
     tn_tiles part = *t;

@@ -17,7 +17,7 @@ enum {
 };
 
 typedef struct job {
-    const tn_layout_kernels *kernels;
+    const tn_reorder_kernels *kernels;
     unsigned       bits;
     uint32_t       rank;
     tn_reorder_dim dims[TN_MAX_RANK];
@@ -190,7 +190,7 @@ tn_status tn_reorder(const tn_array *dst, void *dst_data, const tn_array *src, c
         status = tn_order_check(own.order, dst->rank, err);
     if (status != TN_OK)
         return status;
-    job j = { .kernels = tn_layout_kernels_get(), .bits = tn_dtype_get(dst->dtype)->bits, .rank = dst->rank,
+    job j = { .kernels = tn_reorder_kernels_get(), .bits = tn_dtype_get(dst->dtype)->bits, .rank = dst->rank,
               .dst = dst_data, .src = src_data, .fill = own.fill };
     uint64_t count = 0, available = 0, nbytes = 0;
     tn_shape_count(dst->rank, dst->shape, &count);

@@ -25,7 +25,7 @@ typedef struct tn_reorder_dim {
  * 16, 32, 64 or 128.  Dimensions in the order of dst.  dst and src point to
  * element 0.  `fill` as in tn_reorder_options.  `stream`: dst is large and will
  * not be read soon, stores that bypass the cache are worth it. */
-void tn_reorder_block(const tn_layout_kernels *kernels, unsigned bits, uint32_t rank,
+void tn_reorder_block(const tn_reorder_kernels *kernels, unsigned bits, uint32_t rank,
                       const tn_reorder_dim *dims, void *dst, const void *src, const void *fill, bool stream);
 
 #endif

@@ -289,7 +289,7 @@ static void run(tn_reorder_plan *p)
         walk(p, 0, 0, 0);
 }
 
-void tn_reorder_block(const tn_layout_kernels *kernels, unsigned bits, uint32_t rank,
+void tn_reorder_block(const tn_reorder_kernels *kernels, unsigned bits, uint32_t rank,
                       const tn_reorder_dim *dims, void *dst, const void *src, const void *fill, bool stream)
 {
     tn_reorder_plan p;

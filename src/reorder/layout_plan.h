@@ -20,7 +20,7 @@ typedef struct tn_reorder_plan tn_reorder_plan;
 typedef void (*tn_inner_fn)(const tn_reorder_plan *p, int64_t dst, int64_t src);
 
 struct tn_reorder_plan {
-    const tn_layout_kernels *kernels;
+    const tn_reorder_kernels *kernels;
     uint8_t        *dst;
     const uint8_t  *src;
     unsigned        bits;       /* of an element, if `size` is 0 */

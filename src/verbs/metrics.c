@@ -2,7 +2,7 @@
 #include "verbs/metrics.h"
 #include "base/error.h"
 #include "tensor/code.h"
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 
 #include <float.h>
 #include <math.h>
@@ -104,7 +104,7 @@ enum { BLOCK = 1024 };          /* whole bytes in every type */
 /* NULL where there is no way but the general one. */
 static tn_cast_fn widen_of(tn_dtype dtype)
 {
-    return tn_kernels_get()->to_f32[dtype];
+    return tn_cast_kernels_get()->to_f32[dtype];
 }
 
 static bool is_plain(tn_dtype dtype)
@@ -122,7 +122,7 @@ static void widen(double *to, const tn_dtype_info *type, const uint8_t *from, si
     if (type->dtype == TN_FLOAT32)
         memcpy(floats, from, n * sizeof *floats);
     else
-        widen_of(type->dtype)(floats, from, n, &(tn_kernel_args){ 0 });
+        widen_of(type->dtype)(floats, from, n, &(tn_cast_args){ 0 });
     for (size_t i = 0; i < n; i++)
         to[i] = (double)floats[i];
 }

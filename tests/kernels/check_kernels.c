@@ -11,7 +11,7 @@
 #include "check.h"
 
 #include "tensor/array.h"
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 
 enum { MAX_VALUES = 1 << 17, ROOM = 1 << 14 };
 
@@ -32,7 +32,7 @@ typedef struct cast {
     tn_encode_rules own_rules;      /* of EXACT and ODD */
 } cast;
 
-static uint64_t expected(const cast *c, const tn_kernel_args *args, uint64_t code, unsigned *flags)
+static uint64_t expected(const cast *c, const tn_cast_args *args, uint64_t code, unsigned *flags)
 {
     unsigned ignored = 0;
     if (c->way == ENCODES && c->from == TN_FLOAT32 && args->has_scale) {
@@ -154,7 +154,7 @@ static void make_values(const cast *c)
 
 static uint8_t *src_room, *dst_room;    /* ROOM bytes each */
 
-static bool complain(const cast *c, const tn_kernel_args *args, const char *what, uint64_t i, size_t n,
+static bool complain(const cast *c, const tn_cast_args *args, const char *what, uint64_t i, size_t n,
                      uint64_t source, uint64_t want, uint64_t got)
 {
     printf("      %s: %s at element %llu of %zu: source %llx, expected %llx but found %llx (scale %g, stream "
@@ -172,7 +172,7 @@ static size_t bytes_of(tn_dtype type, size_t n)
 }
 
 /* One call: results, flags, unused bits, and nothing around touched. */
-static bool run(const cast *c, const tn_kernel_args *args, uint8_t *dst, const uint8_t *src, size_t n)
+static bool run(const cast *c, const tn_cast_args *args, uint8_t *dst, const uint8_t *src, size_t n)
 {
     unsigned want = 0, bits = info(c->to)->bits;
     unsigned got = c->kernel(dst, src, n, args);
@@ -186,7 +186,7 @@ static bool run(const cast *c, const tn_kernel_args *args, uint8_t *dst, const u
     return got == want || complain(c, args, "flags", n, n, 0, want, got);
 }
 
-static bool run_placed(const cast *c, const tn_kernel_args *args, size_t n, size_t dst_at, size_t src_at,
+static bool run_placed(const cast *c, const tn_cast_args *args, size_t n, size_t dst_at, size_t src_at,
                        uint64_t first)
 {
     size_t dst_bytes = bytes_of(c->to, n), src_bytes = bytes_of(c->from, n);
@@ -200,10 +200,10 @@ static bool run_placed(const cast *c, const tn_kernel_args *args, size_t n, size
     return true;
 }
 
-static bool run_lengths(const cast *c, const tn_kernel_args *args)
+static bool run_lengths(const cast *c, const tn_cast_args *args)
 {
     static const size_t longer[] = { 191, 255, 256, 257, 300, 511, 512, 513, 775, 1024 };
-    tn_kernel_args a = *args;
+    tn_cast_args a = *args;
     for (size_t k = 0; k < 131 + sizeof longer / sizeof longer[0]; k++) {
         size_t n = k < 131 ? k : longer[k - 131];
         size_t dst_end = ROOM - bytes_of(c->to, n), src_end = ROOM - bytes_of(c->from, n);
@@ -221,7 +221,7 @@ static bool run_lengths(const cast *c, const tn_kernel_args *args)
 }
 
 /* All values in their order, in which there are whole blocks with nothing special and blocks full of it. */
-static bool run_all(const cast *c, const tn_kernel_args *args)
+static bool run_all(const cast *c, const tn_cast_args *args)
 {
     uint8_t *dst = malloc(bytes_of(c->to, nvalues) + 64);
     bool good = dst && run(c, args, dst, values, nvalues);
@@ -232,7 +232,7 @@ static bool run_all(const cast *c, const tn_kernel_args *args)
 static bool check_rules(const cast *c, const tn_cast_options *options, bool at_length)
 {
     static const float scales[] = { 1, 0.37F, -3.5e10F, 1e-40F };
-    tn_kernel_args args = { .rules = tn_encode_rules_for(info(c->to), options) };
+    tn_cast_args args = { .rules = tn_encode_rules_for(info(c->to), options) };
     unsigned n = c->from == TN_FLOAT32 && c->way == ENCODES ? 4 : 1;
     for (unsigned i = 0; i < n; i++) {
         args.has_scale = i > 0;
@@ -266,7 +266,7 @@ static bool check_cast(const cast *c)
 
 /* --- byte order ---------------------------------------------------------- */
 
-static bool check_swap(const tn_kernels *k)
+static bool check_swap(const tn_cast_kernels *k)
 {
     for (unsigned unit = 1; unit <= 8; unit *= 2)
         for (size_t n = 0; n <= 400; n += unit)
@@ -304,9 +304,9 @@ static void check(const char *level, tn_cast_fn kernel, tn_dtype to, tn_dtype fr
 
 static void check_level(unsigned cpu)
 {
-    tn_kernels k;
+    tn_cast_kernels k;
     const char *level = tn_cpu_name(cpu);
-    tn_kernels_init(&k, cpu);
+    tn_cast_kernels_init(&k, cpu);
     for (tn_dtype t = TN_FLOAT64; t < TN_DTYPE_COUNT; t++) {
         check(level, k.from_f32[t], t, TN_FLOAT32, ENCODES);
         check(level, k.to_f32[t], TN_FLOAT32, t, EXACT);

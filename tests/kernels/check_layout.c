@@ -103,7 +103,7 @@ static bool check_transpose(tn_transpose_fn transpose, size_t size)
 
 /* --- copies and fills ---------------------------------------------------------------- */
 
-static bool check_runs(const tn_layout_kernels *k, bool copies)
+static bool check_runs(const tn_reorder_kernels *k, bool copies)
 {
     for (size_t n = 0; n < 900; n += n < 300 ? 1 : 37)
         for (unsigned i = 0; i < 8; i++) {
@@ -206,7 +206,7 @@ static void make_block(block *b)
         b->fill[i] = (uint8_t)below(256);
 }
 
-static bool check_blocks(const tn_layout_kernels *k)
+static bool check_blocks(const tn_reorder_kernels *k)
 {
     for (unsigned n = 0; n < BLOCKS; n++) {
         block b;
@@ -232,9 +232,9 @@ static bool check_blocks(const tn_layout_kernels *k)
 
 static void check_level(unsigned cpu)
 {
-    tn_layout_kernels k;
+    tn_reorder_kernels k;
     const char *level = tn_cpu_name(cpu);
-    tn_layout_kernels_init(&k, cpu);
+    tn_reorder_kernels_init(&k, cpu);
     for (unsigned i = 0; i < TN_TRANSPOSE_SIZES; i++) {
         char name[40];
         snprintf(name, sizeof name, "transpose of %u bytes", 1u << i);

@@ -38,8 +38,8 @@ static inline bool sweep_begin(sweep *s, tn_dtype to, const tn_cast_options *opt
     for (int i = 0; i < SWEEP_LEVELS; i++) {
         if ((masks[i] & here) != masks[i])
             continue;
-        tn_kernels kernels;
-        tn_kernels_init(&kernels, masks[i]);
+        tn_cast_kernels kernels;
+        tn_cast_kernels_init(&kernels, masks[i]);
         s->names[s->levels] = tn_cpu_name(masks[i]);
         if (tn_cast_plan_with(&s->plans[s->levels++], &kernels, to, TN_FLOAT32, TN_HOST_ORDER, options,
                               NULL) != TN_OK)

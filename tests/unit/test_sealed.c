@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/sealed.h"
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 #include "kernels/reorder/table.h"
 #include "kernels/quantize/table.h"
 #include "kernels/rotate/table.h"
@@ -45,7 +45,7 @@ static void a_sealed_table_is_read_only_and_its_neighbours_are_not(void)
 static void the_tables_of_kernels_are_read_only(void)
 {
     const void *tables[] = {
-        tn_kernels_get(),        tn_layout_kernels_get(), tn_quant_kernels_get(),
+        tn_cast_kernels_get(),        tn_reorder_kernels_get(), tn_quant_kernels_get(),
         tn_rotate_kernels_get(), tn_decode_kernels_get(), tn_encode_kernels_get(),
         tn_search_kernels_get(), tn_sparse_kernels_get(), tn_stats_kernels_get(),
     };

@@ -8,7 +8,7 @@
 
 #include "base/cpu.h"
 #include "random.h"
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 #include "kernels/stats/table.h"
 
 static const unsigned levels[] = { TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512, TN_CPU_NEON };
@@ -177,14 +177,14 @@ static void compare_direct(const tn_stats_kernels *k, tn_dtype dtype, int kind)
     static float x[N];
     static uint8_t codes[2 * N];
     tn_tally_block_fn direct = dtype == TN_BFLOAT16 ? k->bf16 : k->f16;
-    tn_kernels cast;
+    tn_cast_kernels cast;
     tn_stats_kernels scalar;
-    tn_kernels_init(&cast, 0);
+    tn_cast_kernels_init(&cast, 0);
     tn_stats_kernels_init(&scalar, 0);
     fill(x, N, kind);
     cast.from_f32[dtype](codes, x, N,
-                         &(tn_kernel_args){ .rules = tn_encode_rules_for(tn_dtype_get(dtype), NULL) });
-    cast.to_f32[dtype](x, codes, N, &(tn_kernel_args){ 0 });
+                         &(tn_cast_args){ .rules = tn_encode_rules_for(tn_dtype_get(dtype), NULL) });
+    cast.to_f32[dtype](x, codes, N, &(tn_cast_args){ 0 });
     tn_tally a = { .smallest_normal = dtype == TN_FLOAT16 ? 0x1p-14 : 0x1p-126 }, b = a;
     scalar.f32(&a, x, TN_TALLY_BLOCK);          /* alone: the pivot is chosen among the first */
     scalar.f32(&a, x + TN_TALLY_BLOCK, N - TN_TALLY_BLOCK);

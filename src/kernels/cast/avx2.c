@@ -108,7 +108,7 @@ static inline void fence(void)
 
 #include "kernels/cast/template.h"
 
-void tn_kernels_init_avx2(tn_kernels *k)
+void tn_cast_kernels_init_avx2(tn_cast_kernels *k)
 {
     set_kernels(k);
 }

@@ -99,7 +99,7 @@ static inline void fence(void)
 
 #include "kernels/cast/template.h"
 
-void tn_kernels_init_neon(tn_kernels *k)
+void tn_cast_kernels_init_neon(tn_cast_kernels *k)
 {
     set_kernels(k);
 }

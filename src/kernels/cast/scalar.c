@@ -3,7 +3,7 @@
  *
  * What weights are made of has short loops of its own; everything else goes
  * through the definition, element by element. */
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -85,7 +85,7 @@ static uint32_t tf32_as_f32(uint32_t w)
 
 #define TO_F32(name, type, convert)                                                                         \
     static unsigned name##_to_f32(void *restrict dst, const void *restrict src, size_t n,                   \
-                                  const tn_kernel_args *args)                                               \
+                                  const tn_cast_args *args)                                               \
     {                                                                                                       \
         (void)args;                                                                                         \
         for (size_t i = 0; i < n; i++) {                                                                    \
@@ -105,13 +105,13 @@ TO_F32(tf32, uint32_t, tf32_as_f32)
 
 /* --- from float32 -------------------------------------------------------- */
 
-static float scaled(float x, const tn_kernel_args *args)
+static float scaled(float x, const tn_cast_args *args)
 {
     return args->has_scale ? x * args->scale : x;
 }
 
 /* Any pair, by the definition, a block of codes at a time. */
-static unsigned any_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_kernel_args *args,
+static unsigned any_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_cast_args *args,
                            tn_dtype to_dtype, tn_dtype from_dtype)
 {
     enum { BLOCK = 256 };
@@ -132,7 +132,7 @@ static unsigned any_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_
     return flags;
 }
 
-static unsigned f32_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_kernel_args *args,
+static unsigned f32_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_cast_args *args,
                            tn_dtype to)
 {
     return any_to_any(dst, src, n, args, to, TN_FLOAT32);
@@ -176,7 +176,7 @@ static uint32_t narrow_finite(const narrow *t, uint32_t magnitude)
     return ((uint32_t)(e + below - t->lowest) << t->mantissa_bits) + rounded;
 }
 
-static inline uint32_t narrow_one(const narrow *t, const tn_dtype_info *type, const tn_kernel_args *args,
+static inline uint32_t narrow_one(const narrow *t, const tn_dtype_info *type, const tn_cast_args *args,
                                   uint32_t w, unsigned *flags)
 {
     uint32_t magnitude = w & 0x7fffffff;
@@ -193,7 +193,7 @@ static inline uint32_t narrow_one(const narrow *t, const tn_dtype_info *type, co
     return fields << t->ignored | (negative ? sign : 0);
 }
 
-static unsigned f32_to_narrow(uint8_t *dst, const uint8_t *src, size_t n, const tn_kernel_args *args,
+static unsigned f32_to_narrow(uint8_t *dst, const uint8_t *src, size_t n, const tn_cast_args *args,
                               tn_dtype to)
 {
     const tn_dtype_info *type = tn_dtype_get(to);
@@ -212,14 +212,14 @@ static unsigned f32_to_narrow(uint8_t *dst, const uint8_t *src, size_t n, const 
 
 #define SMALL(type)                                                                                         \
     static unsigned type##_to_f32(void *restrict dst, const void *restrict src, size_t n,                   \
-                                  const tn_kernel_args *args)                                               \
+                                  const tn_cast_args *args)                                               \
     {                                                                                                       \
         (void)args;                                                                                         \
         return small_to_f32(dst, src, n, type);                                                             \
     }
 #define FROM_F32(type, by)                                                                                  \
     static unsigned f32_to_##type(void *restrict dst, const void *restrict src, size_t n,                   \
-                                  const tn_kernel_args *args)                                               \
+                                  const tn_cast_args *args)                                               \
     {                                                                                                       \
         return by(dst, src, n, args, type);                                                                 \
     }
@@ -259,7 +259,7 @@ FROM_F32(TN_FX16, f32_to_any)
 /* --- float64, and float16 with bfloat16 ---------------------------------- */
 
 #define DIRECT(name, to, from)                                                                              \
-    static unsigned name(void *restrict dst, const void *restrict src, size_t n, const tn_kernel_args *args) \
+    static unsigned name(void *restrict dst, const void *restrict src, size_t n, const tn_cast_args *args) \
     {                                                                                                       \
         return any_to_any(dst, src, n, args, to, from);                                                     \
     }
@@ -271,7 +271,7 @@ DIRECT(bf16_to_f16, TN_FLOAT16, TN_BFLOAT16)
 /* Cut off, and the last bit set if that lost anything: a value that is no
  * float32 ends up strictly between the same neighbours in any narrower type. */
 static unsigned f64_to_f32_odd(void *restrict dst, const void *restrict src, size_t n,
-                               const tn_kernel_args *args)
+                               const tn_cast_args *args)
 {
     const tn_dtype_info *f64 = tn_dtype_get(TN_FLOAT64), *f32 = tn_dtype_get(TN_FLOAT32);
     const tn_cast_options cut = { .size = sizeof cut, .round = TN_ROUND_TRUNC };
@@ -289,7 +289,7 @@ static unsigned f64_to_f32_odd(void *restrict dst, const void *restrict src, siz
     return 0;
 }
 
-static unsigned f32_to_f64(void *restrict dst, const void *restrict src, size_t n, const tn_kernel_args *args)
+static unsigned f32_to_f64(void *restrict dst, const void *restrict src, size_t n, const tn_cast_args *args)
 {
     (void)args;
     for (size_t i = 0; i < n; i++) {
@@ -306,7 +306,7 @@ static unsigned f32_to_f64(void *restrict dst, const void *restrict src, size_t 
 #define SMALL_ENTRY(type) [type] = type##_to_f32
 #define FROM_ENTRY(type)  [type] = f32_to_##type
 
-static const tn_kernels scalar = {
+static const tn_cast_kernels scalar = {
     .to_f32 = {
         SMALL_ENTRY(TN_FLOAT8_E4M3FN), SMALL_ENTRY(TN_FLOAT8_E5M2), SMALL_ENTRY(TN_FLOAT8_E4M3FNUZ),
         SMALL_ENTRY(TN_FLOAT8_E5M2FNUZ), SMALL_ENTRY(TN_FLOAT8_E4M3), SMALL_ENTRY(TN_FLOAT8_E3M4),
@@ -335,17 +335,17 @@ static const tn_kernels scalar = {
     .swap = tn_swap_bytes,
 };
 
-void tn_kernels_init(tn_kernels *k, unsigned cpu)
+void tn_cast_kernels_init(tn_cast_kernels *k, unsigned cpu)
 {
     *k = scalar;
 #if defined(__x86_64__)
     if (cpu & TN_CPU_AVX2)
-        tn_kernels_init_avx2(k);
+        tn_cast_kernels_init_avx2(k);
     if (cpu & TN_CPU_AVX512)
-        tn_kernels_init_avx512(k);
+        tn_cast_kernels_init_avx512(k);
 #elif defined(__aarch64__)
     if (cpu & TN_CPU_NEON)
-        tn_kernels_init_neon(k);
+        tn_cast_kernels_init_neon(k);
 #else
     (void)cpu;
 #endif

@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "tensor/array.h"
-#include "kernels/kernels.h"
+#include "kernels/cast/table.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -525,7 +525,7 @@ INLINE void prefetch_block(const uint8_t *from, unsigned bits)
         __builtin_prefetch(from + i);
 }
 
-static cast cast_of(const family y, const tn_kernel_args *args, tn_dtype from, tn_dtype to)
+static cast cast_of(const family y, const tn_cast_args *args, tn_dtype from, tn_dtype to)
 {
     bool exact = y.to == KIND_F64 || (y.to == KIND_F32 && y.from != KIND_F32 && y.from != KIND_F64);
     cast c = { .from = format_of(from), .to = format_of(to), .rules = args->rules, .scale = args->scale,
@@ -541,7 +541,7 @@ static cast cast_of(const family y, const tn_kernel_args *args, tn_dtype from, t
 }
 
 INLINE unsigned convert(uint8_t *restrict dst, const uint8_t *restrict src, size_t n,
-                        const tn_kernel_args *args, const family y, cast *c)
+                        const tn_cast_args *args, const family y, cast *c)
 {
     uint8_t in[BLOCK * 8], out[BLOCK * 8];
     size_t head = args->stream ? elements_before_line(dst, y.from_bits, y.to_bits) : BLOCK;
@@ -573,7 +573,7 @@ INLINE unsigned convert(uint8_t *restrict dst, const uint8_t *restrict src, size
 /* Types that share their code form a family: one function, told the types. */
 #define FAMILY(name, from_kind, from_bits, to_kind, to_bits)                                                 \
     static __attribute__((noinline)) unsigned name(void *restrict dst, const void *restrict src, size_t n,   \
-                                                   const tn_kernel_args *args, tn_dtype from, tn_dtype to)   \
+                                                   const tn_cast_args *args, tn_dtype from, tn_dtype to)   \
     {                                                                                                        \
         const family y = { from_kind, to_kind, from_bits, to_bits };                                         \
         cast c = cast_of(y, args, from, to);                                                                 \
@@ -616,7 +616,7 @@ FAMILY(f64_to_odd, KIND_F64, 64, KIND_ODD, 32)
 FAMILY(f32_to_f64, KIND_F32, 32, KIND_F64, 64)
 
 #define KERNEL(name, family, from, to)                                                                       \
-    static unsigned name(void *restrict dst, const void *restrict src, size_t n, const tn_kernel_args *args) \
+    static unsigned name(void *restrict dst, const void *restrict src, size_t n, const tn_cast_args *args) \
     {                                                                                                        \
         return family(dst, src, n, args, from, to);                                                          \
     }
@@ -667,7 +667,7 @@ static void swap(void *dst, const void *src, size_t n, unsigned unit)
     k->from_f32[type] = f32_to_##type;      \
     k->to_f32[type] = type##_to_f32;
 
-static void set_kernels(tn_kernels *k)
+static void set_kernels(tn_cast_kernels *k)
 {
     EACH_TYPE(SET_BOTH)
     k->from_f32[TN_FLOAT32] = f32_to_TN_FLOAT32;

@@ -69,7 +69,7 @@ static inline thread pick(thread from, thread v)
 
 #include "kernels/reorder/template.h"
 
-void tn_layout_kernels_init_avx512(tn_layout_kernels *k)
+void tn_reorder_kernels_init_avx512(tn_reorder_kernels *k)
 {
     replace(k);
 }

@@ -55,17 +55,17 @@ static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, b
 
 /* --- the table ----------------------------------------------------------- */
 
-void tn_layout_kernels_init(tn_layout_kernels *k, unsigned cpu)
+void tn_reorder_kernels_init(tn_reorder_kernels *k, unsigned cpu)
 {
-    *k = (tn_layout_kernels){
+    *k = (tn_reorder_kernels){
         .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 }, .copy = copy,
         .fill = fill,
     };
 #if defined(__x86_64__)
     if (cpu & TN_CPU_AVX2)
-        tn_layout_kernels_init_avx2(k);
+        tn_reorder_kernels_init_avx2(k);
     if (cpu & TN_CPU_AVX512)
-        tn_layout_kernels_init_avx512(k);
+        tn_reorder_kernels_init_avx512(k);
 #else
     (void)cpu;
 #endif

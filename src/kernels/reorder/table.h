@@ -33,7 +33,7 @@ typedef struct tn_interleave {
     uint8_t   fill[TN_INTERLEAVE_MOST][TN_LINE];
 } tn_interleave;
 
-typedef struct tn_layout_kernels {
+typedef struct tn_reorder_kernels {
     tn_transpose_fn transpose[TN_TRANSPOSE_SIZES];
     /* NULL where a level has none.  `stream`: dst and its gap and step are multiples of TN_LINE. */
     void (*interleave)(void *restrict dst, const void *restrict src, size_t steps, const tn_interleave *w,
@@ -43,17 +43,17 @@ typedef struct tn_layout_kernels {
     void (*copy)(void *restrict dst, const void *restrict src, size_t n, bool stream);
     /* dst[i] = pattern[i % TN_LINE]. */
     void (*fill)(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, bool stream);
-} tn_layout_kernels;
+} tn_reorder_kernels;
 
 /* A pure function of the mask, so that a test can compare two tables. */
-void tn_layout_kernels_init(tn_layout_kernels *k, unsigned cpu);
+void tn_reorder_kernels_init(tn_reorder_kernels *k, unsigned cpu);
 
 /* Each level replaces the entries that it makes faster.  Call it only on a CPU
  * that has the level. */
-void tn_layout_kernels_init_avx2(tn_layout_kernels *k);     /* x86-64 */
-void tn_layout_kernels_init_avx512(tn_layout_kernels *k);
+void tn_reorder_kernels_init_avx2(tn_reorder_kernels *k);     /* x86-64 */
+void tn_reorder_kernels_init_avx512(tn_reorder_kernels *k);
 
 /* The table of this machine, made once (machine.c). */
-const tn_layout_kernels *tn_layout_kernels_get(void);
+const tn_reorder_kernels *tn_reorder_kernels_get(void);
 
 #endif

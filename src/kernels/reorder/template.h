@@ -258,9 +258,9 @@ static void interleave(void *restrict dst, const void *restrict src, size_t step
     }
 }
 
-static void replace(tn_layout_kernels *k)
+static void replace(tn_reorder_kernels *k)
 {
-    *k = (tn_layout_kernels){
+    *k = (tn_reorder_kernels){
         .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 },
             .interleave = interleave,
         .interleave_width = WEAVE, .copy = copy, .fill = fill,

@@ -1,28 +1,28 @@
-/* kernels/kernels.h - inner loops of casts.
+/* kernels/cast/table.h - inner loops of casts.
  *
  * No allocation, no errors, no I/O.  dst and src may be unaligned and must not
  * overlap; any n, zero included; no byte beyond n elements is read or written.
  * Packed types begin on a byte; the unused bits of a last byte are written as
  * zero.  Every variant gives the same bits as tensor/number.h. */
-#ifndef TN_TRANSFORM_KERNELS_H
-#define TN_TRANSFORM_KERNELS_H
+#ifndef TN_KERNELS_CAST_TABLE_H
+#define TN_KERNELS_CAST_TABLE_H
 
 #include "tensor/number.h"
 
-typedef struct tn_kernel_args {
+typedef struct tn_cast_args {
     tn_encode_rules rules;      /* round is TN_ROUND_EVEN: other modes are not for kernels */
     float           scale;      /* multiplies each float32 first, if has_scale; from_f32 only */
     bool            has_scale;
     bool            stream;     /* the output is large: stores that bypass the cache are worth it */
-} tn_kernel_args;
+} tn_cast_args;
 
 /* Returns TN_ENCODED_* bits seen. */
 typedef unsigned (*tn_cast_fn)(void *restrict dst, const void *restrict src, size_t n,
-                               const tn_kernel_args *args);
+                               const tn_cast_args *args);
 
 /* NULL if a level has no kernel: the caller then casts through float32 in blocks,
  * or uses the definition. */
-typedef struct tn_kernels {
+typedef struct tn_cast_kernels {
     /* from a type whose every value is a float32: exact; no rules, no flags */
     tn_cast_fn to_f32[TN_DTYPE_COUNT];
     tn_cast_fn from_f32[TN_DTYPE_COUNT];    /* rounds to nearest, ties to even */
@@ -31,18 +31,18 @@ typedef struct tn_kernels {
     tn_cast_fn f16_to_bf16, bf16_to_f16;    /* direct */
     tn_cast_fn f64_to_f32, f32_to_f64;
     void (*swap)(void *dst, const void *src, size_t n, unsigned unit);  /* n bytes; dst may be src */
-} tn_kernels;
+} tn_cast_kernels;
 
 /* A pure function of the mask, so that a test can compare two tables. */
-void tn_kernels_init(tn_kernels *k, unsigned cpu);
+void tn_cast_kernels_init(tn_cast_kernels *k, unsigned cpu);
 
 /* Each level replaces the entries that it makes faster.  Call it only on a CPU
  * that has the level. */
-void tn_kernels_init_avx2(tn_kernels *k);       /* x86-64 */
-void tn_kernels_init_avx512(tn_kernels *k);
-void tn_kernels_init_neon(tn_kernels *k);       /* aarch64 */
+void tn_cast_kernels_init_avx2(tn_cast_kernels *k);       /* x86-64 */
+void tn_cast_kernels_init_avx512(tn_cast_kernels *k);
+void tn_cast_kernels_init_neon(tn_cast_kernels *k);       /* aarch64 */
 
 /* The table of this machine, made once (machine.c). */
-const tn_kernels *tn_kernels_get(void);
+const tn_cast_kernels *tn_cast_kernels_get(void);
 
 #endif
