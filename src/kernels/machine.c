@@ -1,11 +1,11 @@
-/* kernels/machine.c - the tables of kernels of this machine, filled once, read-only afterwards. */
+/* kernels/machine.c - fills tables of kernels; those of this machine once, read-only afterwards. */
 #include <pthread.h>
 
 #include "base/cpu.h"
 #include "base/sealed.h"
 #include "kernels/cast/table.h"
-#include "kernels/reorder/table.h"
 #include "kernels/quantize/table.h"
+#include "kernels/reorder/table.h"
 #include "kernels/rotate/table.h"
 #include "kernels/scaled_decode/table.h"
 #include "kernels/scaled_encode/table.h"
@@ -13,48 +13,67 @@
 #include "kernels/sparse/table.h"
 #include "kernels/stats/table.h"
 
+/* X(type, member of `machine`, whether there is a NEON level) */
+#define EACH_TABLE(X)                       \
+    X(tn_cast_kernels, cast, NEON)          \
+    X(tn_quant_kernels, quantize, NO_NEON)  \
+    X(tn_reorder_kernels, reorder, NO_NEON) \
+    X(tn_rotate_kernels, rotate, NO_NEON)   \
+    X(tn_decode_kernels, decode, NO_NEON)   \
+    X(tn_encode_kernels, encode, NO_NEON)   \
+    X(tn_search_kernels, search, NO_NEON)   \
+    X(tn_sparse_kernels, sparse, NO_NEON)   \
+    X(tn_stats_kernels, stats, NO_NEON)
+
+/* --- levels ------------------------------------------------------------------ */
+
+#define ADD_LEVEL(T, feature, level)    \
+    if (cpu & feature)                  \
+        T##_init_##level(k);
+
+#if defined(__x86_64__)
+#define AVX(T) ADD_LEVEL(T, TN_CPU_AVX2, avx2) ADD_LEVEL(T, TN_CPU_AVX512, avx512)
+#else
+#define AVX(T)
+#endif
+#if defined(__aarch64__)
+#define NEON(T) ADD_LEVEL(T, TN_CPU_NEON, neon)
+#else
+#define NEON(T)
+#endif
+#define NO_NEON(T)
+
+#define DEFINE_INIT(T, member, neon)    \
+    void T##_init(T *k, unsigned cpu)   \
+    {                                   \
+        (void)cpu;                      \
+        T##_init_scalar(k);             \
+        AVX(T)                          \
+        neon(T)                         \
+    }
+EACH_TABLE(DEFINE_INIT)
+
+/* --- this machine ------------------------------------------------------------ */
+
+#define MEMBER(T, member, neon) T member;
 static struct TN_OWN_PAGES {
-    tn_cast_kernels        cast;
-    tn_reorder_kernels layout;
-    tn_quant_kernels  quantize;
-    tn_rotate_kernels rotate;
-    tn_decode_kernels decode;
-    tn_encode_kernels encode;
-    tn_search_kernels search;
-    tn_sparse_kernels sparse;
-    tn_stats_kernels  stats;
+    EACH_TABLE(MEMBER)
 } machine;
 
 static pthread_once_t filled = PTHREAD_ONCE_INIT;
 
+#define FILL(T, member, neon) T##_init(&machine.member, cpu);
 static void fill(void)
 {
     unsigned cpu = tn_cpu_detect();
-    tn_cast_kernels_init(&machine.cast, cpu);
-    tn_reorder_kernels_init(&machine.layout, cpu);
-    tn_quant_kernels_init(&machine.quantize, cpu);
-    tn_rotate_kernels_init(&machine.rotate, cpu);
-    tn_decode_kernels_init(&machine.decode, cpu);
-    tn_encode_kernels_init(&machine.encode, cpu);
-    tn_search_kernels_init(&machine.search, cpu);
-    tn_sparse_kernels_init(&machine.sparse, cpu);
-    tn_stats_kernels_init(&machine.stats, cpu);
+    EACH_TABLE(FILL)
     tn_seal(&machine, sizeof machine);
 }
 
-#define GETTER(type, table)             \
-    const type *type##_get(void)        \
+#define DEFINE_GET(T, member, neon)           \
+    const T *T##_get(void)              \
     {                                   \
         pthread_once(&filled, fill);    \
-        return &machine.table;          \
+        return &machine.member;         \
     }
-
-GETTER(tn_cast_kernels, cast)
-GETTER(tn_reorder_kernels, layout)
-GETTER(tn_quant_kernels, quantize)
-GETTER(tn_rotate_kernels, rotate)
-GETTER(tn_decode_kernels, decode)
-GETTER(tn_encode_kernels, encode)
-GETTER(tn_search_kernels, search)
-GETTER(tn_sparse_kernels, sparse)
-GETTER(tn_stats_kernels, stats)
+EACH_TABLE(DEFINE_GET)

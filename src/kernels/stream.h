@@ -5,12 +5,12 @@
 #ifndef TN_KERNELS_STREAM_H
 #define TN_KERNELS_STREAM_H
 
-#include "kernels/reorder/table.h"
-
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
+
+enum { TN_LINE = 64 };          /* bytes of a cache line */
 
 /* Copies TN_LINE bytes.  Both are aligned to 16; lines of dst are best. */
 static inline void tn_stream_line(void *dst, const void *src)
@@ -23,8 +23,8 @@ static inline void tn_stream_line(void *dst, const void *src)
 #endif
 }
 
-/* Call before another thread reads what was written. */
-static inline void tn_stream_end(void)
+/* Call after streaming, before another thread reads the data. */
+static inline void tn_stream_fence(void)
 {
 #ifdef __SSE2__
     _mm_sfence();

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "tensor/array.h"
+#include "kernels/stream.h"
 
 enum {
     BLOCK = 1024,               /* elements that are staged at a time: a multiple of 8, and few enough for the
@@ -476,6 +477,6 @@ tn_status tn_affine_decode(const tn_affine_plan *plan, void *dst, const void *sr
                                        (const uint8_t *)src + byte_of(i, from), smaller(BLOCK, n - i),
                                        first + i, rank, shape, err);
     if (plan->stream)
-        tn_quant_fence();
+        tn_stream_fence();
     return status;
 }

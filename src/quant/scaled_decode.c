@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "kernels/cast/table.h"
 #include "kernels/scaled_decode/table.h"
+#include "kernels/stream.h"
 
 #include <math.h>
 
@@ -692,7 +693,7 @@ void tn_scaled_values_with(const tn_decode_kernels *k, const tn_scaled_plan *p, 
         }
     }
     if (stream)
-        tn_decode_fence();
+        tn_stream_fence();
 }
 
 void tn_scaled_values(const tn_scaled_plan *plan, float tensor_scale, uint64_t first, size_t n, float *y)

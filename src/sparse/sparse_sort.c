@@ -197,7 +197,7 @@ static tn_status deal_span(void *context, uint64_t span, tn_pool_use use, tn_err
         put_rest((uint8_t *)d->keys, h.lines[b].keys, h.next[b], h.first[b], sizeof *d->keys);
         put_rest(d->values, h.lines[b].values, h.next[b], h.first[b], d->size);
     }
-    tn_stream_end();
+    tn_stream_fence();
     return same ? TN_OK : tn_entry_fail_changed(err);
 }
 

@@ -1,30 +1,9 @@
 /* kernels/cast/avx2.c - casts with AVX2 and F16C. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-enum { LANES = 8 };
-typedef uint32_t vu __attribute__((vector_size(32)));
-typedef int32_t  vi __attribute__((vector_size(32)));
-typedef float    vf __attribute__((vector_size(32)));
-typedef vi       vm;
+#include "kernels/avx2.h"
 
 static inline vm above(vu a, vu b)  { return (vi)a > (vi)b; }
-static inline vm either(vm a, vm b) { return a | b; }
 static inline vm both(vm a, vm b)   { return a & b; }
-static inline bool any(vm m)        { return !_mm256_testz_si256((__m256i)m, (__m256i)m); }
 static inline vm differ(vf a, vf b) { return a != b; }
-static inline vu nearest(vf x)      { return (vu)_mm256_cvtps_epi32((__m256)x); }
-static inline vu left(vu v, unsigned n)
-{
-    return (vu)_mm256_sllv_epi32((__m256i)v, _mm256_set1_epi32((int)n));
-}
-static inline vu right(vu v, unsigned n)
-{
-    return (vu)_mm256_srlv_epi32((__m256i)v, _mm256_set1_epi32((int)n));
-}
 static inline vm outside(vf x, float low, float high) { return ~((x >= low) & (x < high)); }
 
 static inline vu pick(vm m, vu a, vu b)
@@ -36,20 +15,6 @@ static inline vf clamp(vf x, float low, float high)
 {
     /* Both give their second operand where one is NaN. */
     return (vf)_mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), (__m256)x));
-}
-
-/* Packing works within 128-bit lanes; the permutation puts their parts in order. */
-static inline vu narrow16(vu a, vu b)
-{
-    return (vu)_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)a, (__m256i)b), _MM_SHUFFLE(3, 1, 2, 0));
-}
-
-static inline vu narrow8(const vu v[4])
-{
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    __m256i low = _mm256_packus_epi32((__m256i)v[0], (__m256i)v[1]);
-    __m256i high = _mm256_packus_epi32((__m256i)v[2], (__m256i)v[3]);
-    return (vu)_mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
 }
 
 static inline void widen8(vu v[4], const uint8_t *p)
@@ -101,17 +66,4 @@ static inline void put(uint8_t *p, vu v, bool stream)
         _mm256_storeu_si256((void *)p, (__m256i)v);
 }
 
-static inline void fence(void)
-{
-    _mm_sfence();
-}
-
 #include "kernels/cast/template.h"
-
-void tn_cast_kernels_init_avx2(tn_cast_kernels *k)
-{
-    set_kernels(k);
-}
-#else
-typedef int tn_no_avx2;         /* ISO C wants something in a file */
-#endif

@@ -1,30 +1,9 @@
 /* kernels/cast/avx512.c - casts with AVX-512 F, BW, DQ, VL and VBMI. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-enum { LANES = 16 };
-typedef uint32_t  vu __attribute__((vector_size(64)));
-typedef int32_t   vi __attribute__((vector_size(64)));
-typedef float     vf __attribute__((vector_size(64)));
-typedef __mmask16 vm;
+#include "kernels/avx512.h"
 
 static inline vm above(vu a, vu b)  { return _mm512_cmpgt_epi32_mask((__m512i)a, (__m512i)b); }
-static inline vm either(vm a, vm b) { return _kor_mask16(a, b); }
 static inline vm both(vm a, vm b)   { return _kand_mask16(a, b); }
-static inline bool any(vm m)        { return m != 0; }
 static inline vm differ(vf a, vf b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_UQ); }
-static inline vu nearest(vf x)      { return (vu)_mm512_cvtps_epi32((__m512)x); }
-
-static inline vu left(vu v, unsigned n)
-{
-    return (vu)_mm512_sllv_epi32((__m512i)v, _mm512_set1_epi32((int)n));
-}
-static inline vu right(vu v, unsigned n)
-{
-    return (vu)_mm512_srlv_epi32((__m512i)v, _mm512_set1_epi32((int)n));
-}
 
 static inline vm outside(vf x, float low, float high)
 {
@@ -43,21 +22,6 @@ static inline vf clamp(vf x, float low, float high)
     return (vf)_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), (__m512)x));
 }
 
-/* Packing works within 128-bit lanes; the permutation puts their parts in order. */
-static inline vu narrow16(vu a, vu b)
-{
-    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-    return (vu)_mm512_permutexvar_epi64(order, _mm512_packus_epi32((__m512i)a, (__m512i)b));
-}
-
-static inline vu narrow8(const vu v[4])
-{
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    __m512i low = _mm512_packus_epi32((__m512i)v[0], (__m512i)v[1]);
-    __m512i high = _mm512_packus_epi32((__m512i)v[2], (__m512i)v[3]);
-    return (vu)_mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
-}
-
 static inline void widen8(vu v[4], const uint8_t *p)
 {
     for (unsigned j = 0; j < 4; j++)
@@ -70,16 +34,11 @@ static inline void widen16(vu v[4], const uint8_t *p)
         v[j] = (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(p + 32 * j)));
 }
 
-#define FOUR(f, i)    f(i), f((i) + 1), f((i) + 2), f((i) + 3)
-#define SIXTEEN(f, i) FOUR(f, i), FOUR(f, (i) + 4), FOUR(f, (i) + 8), FOUR(f, (i) + 12)
-#define BYTES(f)      { SIXTEEN(f, 0), SIXTEEN(f, 16), SIXTEEN(f, 32), SIXTEEN(f, 48) }
-#define THREE_OF_FOUR(i) ((i) / 3 * 4 + (i) % 3) & 63
 #define FOUR_FROM_THREE(i) (i) / 4 * 3 + (i) % 4        /* the fourth byte is not used */
 
 static inline void narrow24(uint8_t *p, vu v)
 {
-    static const uint8_t order[64] = BYTES(THREE_OF_FOUR);
-    _mm512_storeu_si512(p, _mm512_permutexvar_epi8(_mm512_loadu_si512(order), (__m512i)v));
+    _mm512_storeu_si512(p, _mm512_permutexvar_epi8(_mm512_loadu_si512(three_of_four), (__m512i)v));
 }
 
 static inline vu widen24(const uint8_t *p)
@@ -110,17 +69,4 @@ static inline void put(uint8_t *p, vu v, bool stream)
         _mm512_storeu_si512(p, (__m512i)v);
 }
 
-static inline void fence(void)
-{
-    _mm_sfence();
-}
-
 #include "kernels/cast/template.h"
-
-void tn_cast_kernels_init_avx512(tn_cast_kernels *k)
-{
-    set_kernels(k);
-}
-#else
-typedef int tn_no_avx512;       /* ISO C wants something in a file */
-#endif

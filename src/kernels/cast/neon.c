@@ -1,9 +1,10 @@
 /* kernels/cast/neon.c - casts with NEON. */
-#if defined(__aarch64__)
 #include <arm_neon.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+
+#define LEVEL(name) name##_neon
 
 enum { LANES = 4 };
 typedef uint32_t vu __attribute__((vector_size(16)));
@@ -16,7 +17,7 @@ static inline vm either(vm a, vm b)        { return a | b; }
 static inline vm both(vm a, vm b)          { return a & b; }
 static inline bool any(vm m)               { return vmaxvq_u32((uint32x4_t)m) != 0; }
 static inline vm differ(vf a, vf b)        { return a != b; }
-static inline vu nearest(vf x)             { return (vu)vcvtnq_s32_f32((float32x4_t)x); }
+static inline vi nearest(vf x)             { return (vi)vcvtnq_s32_f32((float32x4_t)x); }
 static inline vu pick(vm m, vu a, vu b)
 {
     return (vu)vbslq_u32((uint32x4_t)m, (uint32x4_t)a, (uint32x4_t)b);
@@ -93,16 +94,4 @@ static inline void put(uint8_t *p, vu v, bool stream)
     vst1q_u8(p, (uint8x16_t)v);
 }
 
-static inline void fence(void)
-{
-}
-
 #include "kernels/cast/template.h"
-
-void tn_cast_kernels_init_neon(tn_cast_kernels *k)
-{
-    set_kernels(k);
-}
-#else
-typedef int tn_no_neon;         /* ISO C wants something in a file */
-#endif

@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "tensor/array.h"
 
 /* The last byte of a packed array may have bits that no element owns. */
@@ -335,18 +334,7 @@ static const tn_cast_kernels scalar = {
     .swap = tn_swap_bytes,
 };
 
-void tn_cast_kernels_init(tn_cast_kernels *k, unsigned cpu)
+void tn_cast_kernels_init_scalar(tn_cast_kernels *k)
 {
     *k = scalar;
-#if defined(__x86_64__)
-    if (cpu & TN_CPU_AVX2)
-        tn_cast_kernels_init_avx2(k);
-    if (cpu & TN_CPU_AVX512)
-        tn_cast_kernels_init_avx512(k);
-#elif defined(__aarch64__)
-    if (cpu & TN_CPU_NEON)
-        tn_cast_kernels_init_neon(k);
-#else
-    (void)cpu;
-#endif
 }

@@ -7,6 +7,7 @@
 #ifndef TN_KERNELS_CAST_TABLE_H
 #define TN_KERNELS_CAST_TABLE_H
 
+#include "kernels/level.h"
 #include "tensor/number.h"
 
 typedef struct tn_cast_args {
@@ -33,16 +34,6 @@ typedef struct tn_cast_kernels {
     void (*swap)(void *dst, const void *src, size_t n, unsigned unit);  /* n bytes; dst may be src */
 } tn_cast_kernels;
 
-/* A pure function of the mask, so that a test can compare two tables. */
-void tn_cast_kernels_init(tn_cast_kernels *k, unsigned cpu);
-
-/* Each level replaces the entries that it makes faster.  Call it only on a CPU
- * that has the level. */
-void tn_cast_kernels_init_avx2(tn_cast_kernels *k);       /* x86-64 */
-void tn_cast_kernels_init_avx512(tn_cast_kernels *k);
-void tn_cast_kernels_init_neon(tn_cast_kernels *k);       /* aarch64 */
-
-/* The table of this machine, made once (machine.c). */
-const tn_cast_kernels *tn_cast_kernels_get(void);
+TN_KERNEL_TABLE(tn_cast_kernels);
 
 #endif

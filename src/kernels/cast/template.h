@@ -18,7 +18,6 @@
  *   narrow24(p, v), widen24(p)     LANES groups of 3 bytes; narrow24 may write a whole vector
  *   narrow_f16(a, b), widen_f16(v, p)   the same with conversion, NaN made quiet
  *   put(p, v, stream)  stores a vector; if stream, past the cache and p is aligned
- *   fence()            after streaming
  *
  * Every cast is one pipeline, 256 elements at a time: that many are whole
  * cache lines in every type.  Codes are widened to 32-bit lanes, decoded to
@@ -29,8 +28,7 @@
 
 #include "tensor/array.h"
 #include "kernels/cast/table.h"
-
-#define INLINE static inline __attribute__((always_inline))
+#include "kernels/stream.h"
 
 enum {
     BLOCK    = 256,             /* elements */
@@ -216,7 +214,7 @@ INLINE vu encode_clamped(vu x, const format f, vm *special, vm *overflow)
     vf inside = clamp((vf)x, f.low, f.last);
     *special = differ((vf)x, (vf)x);
     *overflow = either(*overflow, differ(inside, (vf)x));
-    return nearest(inside) & ((1U << f.bits) - 1);
+    return (vu)nearest(inside) & ((1U << f.bits) - 1);
 }
 
 INLINE vu encode(kind how, vu x, const format f, vm *special)
@@ -238,7 +236,7 @@ INLINE vu encode(kind how, vu x, const format f, vm *special)
         return encode_e8m0(x, special);
     case KIND_INT:
         *special = outside((vf)x, f.low, f.high);
-        return nearest((vf)x) & (uint32_t)(((uint64_t)1 << f.bits) - 1);
+        return (vu)nearest((vf)x) & (uint32_t)(((uint64_t)1 << f.bits) - 1);
     case KIND_BOOL:
         *special = above(x & 0x7fffffff, all(INFINITE));
         return pick(above(x & 0x7fffffff, all(0)), all(1), all(0));
@@ -566,7 +564,7 @@ INLINE unsigned convert(uint8_t *restrict dst, const uint8_t *restrict src, size
             take_from_block(dst + i * y.to_bits / 8, out, count, y.to_bits);
     }
     if (stream)
-        fence();
+        tn_stream_fence();
     return c->exact ? 0 : c->flags;
 }
 
@@ -667,7 +665,7 @@ static void swap(void *dst, const void *src, size_t n, unsigned unit)
     k->from_f32[type] = f32_to_##type;      \
     k->to_f32[type] = type##_to_f32;
 
-static void set_kernels(tn_cast_kernels *k)
+void LEVEL(tn_cast_kernels_init)(tn_cast_kernels *k)
 {
     EACH_TYPE(SET_BOTH)
     k->from_f32[TN_FLOAT32] = f32_to_TN_FLOAT32;

@@ -1,27 +1,12 @@
 /* kernels/quantize/avx2.c - quantization with AVX2. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "kernels/avx2.h"
 
-enum { LANES = 8 };
-typedef float   vf __attribute__((vector_size(32)));
-typedef int32_t vi __attribute__((vector_size(32)));
 typedef double  vd __attribute__((vector_size(32)));
-typedef vi      vm;
 
 static inline vf every_f(float x)          { return (vf)_mm256_set1_ps(x); }
 static inline vi every_i(int32_t n)        { return (vi)_mm256_set1_epi32(n); }
 static inline vf floats(const void *p)     { return (vf)_mm256_loadu_ps(p); }
 static inline vi integers(const void *p)   { return (vi)_mm256_loadu_si256(p); }
-static inline vm nans(vf v)                { return (vm)_mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q); }
-static inline vm either(vm a, vm b)        { return a | b; }
-static inline bool any(vm m)               { return !_mm256_testz_si256((__m256i)m, (__m256i)m); }
-static inline vf least_f(vf a, vf b)       { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
-static inline vf most_f(vf a, vf b)        { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
-static inline vi least_i(vi a, vi b)       { return (vi)_mm256_min_epi32((__m256i)a, (__m256i)b); }
-static inline vi most_i(vi a, vi b)        { return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b); }
-static inline vi nearest(vf v)             { return (vi)_mm256_cvtps_epi32((__m256)v); }
 static inline vi truncated(vf v)           { return (vi)_mm256_cvttps_epi32((__m256)v); }
 static inline vf number(vi v)              { return (vf)_mm256_cvtepi32_ps((__m256i)v); }
 static inline vi i8(const void *p)         { return (vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64(p)); }
@@ -92,11 +77,3 @@ static inline void put16(uint8_t *p, const vi v[4])
 }
 
 #include "kernels/quantize/template.h"
-
-void tn_quant_kernels_init_avx2(tn_quant_kernels *k)
-{
-    set_kernels(k);
-}
-#else
-typedef int tn_no_quantize_avx2;        /* ISO C wants something in a file */
-#endif

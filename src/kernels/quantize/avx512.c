@@ -1,27 +1,12 @@
 /* kernels/quantize/avx512.c - quantization with AVX-512. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "kernels/avx512.h"
 
-enum { LANES = 16 };
-typedef float     vf __attribute__((vector_size(64)));
-typedef int32_t   vi __attribute__((vector_size(64)));
 typedef double    vd __attribute__((vector_size(64)));
-typedef __mmask16 vm;
 
 static inline vf every_f(float x)          { return (vf)_mm512_set1_ps(x); }
 static inline vi every_i(int32_t n)        { return (vi)_mm512_set1_epi32(n); }
 static inline vf floats(const void *p)     { return (vf)_mm512_loadu_ps(p); }
 static inline vi integers(const void *p)   { return (vi)_mm512_loadu_si512(p); }
-static inline vm nans(vf v)                { return _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q); }
-static inline vm either(vm a, vm b)        { return _kor_mask16(a, b); }
-static inline bool any(vm m)               { return m != 0; }
-static inline vf least_f(vf a, vf b)       { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
-static inline vf most_f(vf a, vf b)        { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
-static inline vi least_i(vi a, vi b)       { return (vi)_mm512_min_epi32((__m512i)a, (__m512i)b); }
-static inline vi most_i(vi a, vi b)        { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
-static inline vi nearest(vf v)             { return (vi)_mm512_cvtps_epi32((__m512)v); }
 static inline vi truncated(vf v)           { return (vi)_mm512_cvttps_epi32((__m512)v); }
 static inline vf number(vi v)              { return (vf)_mm512_cvtepi32_ps((__m512i)v); }
 static inline vi i8(const void *p)         { return (vi)_mm512_cvtepi8_epi32(_mm_loadu_si128(p)); }
@@ -88,11 +73,3 @@ static inline void put16(uint8_t *p, const vi v[4])
 }
 
 #include "kernels/quantize/template.h"
-
-void tn_quant_kernels_init_avx512(tn_quant_kernels *k)
-{
-    set_kernels(k);
-}
-#else
-typedef int tn_no_quantize_avx512;      /* ISO C wants something in a file */
-#endif

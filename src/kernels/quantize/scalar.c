@@ -5,10 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "tensor/code.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* --- to codes -------------------------------------------------------------- */
 
@@ -124,13 +121,6 @@ DEQUANTIZE(from_u8, uint8_t)
 DEQUANTIZE(from_i16, int16_t)
 DEQUANTIZE(from_u16, uint16_t)
 
-void tn_quant_fence(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_sfence();
-#endif
-}
-
 /* --- several codes a byte -------------------------------------------------- */
 
 /* Fewer codes than a byte takes. */
@@ -240,7 +230,7 @@ static SQUARES(squares_i32, int32_t)
 
 /* --- the table ------------------------------------------------------------- */
 
-void tn_quant_kernels_init(tn_quant_kernels *k, unsigned cpu)
+void tn_quant_kernels_init_scalar(tn_quant_kernels *k)
 {
     *k = (tn_quant_kernels){
         .to_8 = tn_quantize_8_scalar, .to_16 = tn_quantize_16_scalar,
@@ -248,12 +238,4 @@ void tn_quant_kernels_init(tn_quant_kernels *k, unsigned cpu)
         .range = range, .range_each = range_each,
         .squares_i8 = tn_squares_i8_scalar, .squares_i16 = tn_squares_i16_scalar, .squares_i32 = squares_i32,
     };
-#if defined(__x86_64__)
-    if (cpu & TN_CPU_AVX2)
-        tn_quant_kernels_init_avx2(k);
-    if (cpu & TN_CPU_AVX512)
-        tn_quant_kernels_init_avx512(k);
-#else
-    (void)cpu;
-#endif
 }

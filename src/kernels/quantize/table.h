@@ -7,10 +7,9 @@
 #ifndef TN_KERNELS_QUANTIZE_TABLE_H
 #define TN_KERNELS_QUANTIZE_TABLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
+
+#include "kernels/level.h"
 
 /* Zeros further from 0 than this are not for kernels: codes of 16 bits and
  * such zeros stay far inside what float32 and int32_t hold exactly. */
@@ -22,7 +21,7 @@ typedef struct tn_quant_run {
     const int32_t *zero;        /* likewise */
     bool           each;
     bool           stream;      /* dequantizing: the output is large, so stores bypass the cache;
-                                 * tn_quant_fence() then */
+                                 * tn_stream_fence() then */
     int32_t        low, high;   /* codes in use; quantizing only, as the rest */
     bool           away;        /* ties go away from zero, else to even */
     bool           exact;       /* the exact quotient is rounded, else what binary32 makes of it */
@@ -54,19 +53,7 @@ typedef struct tn_quant_kernels {
     tn_squares_fn    squares_i8, squares_i16, squares_i32;
 } tn_quant_kernels;
 
-/* A pure function of the mask, so that a test can compare two tables. */
-void tn_quant_kernels_init(tn_quant_kernels *k, unsigned cpu);
-
-/* Each level replaces the entries that it makes faster.  Call it only on a CPU
- * that has the level. */
-void tn_quant_kernels_init_avx2(tn_quant_kernels *k);       /* x86-64 */
-void tn_quant_kernels_init_avx512(tn_quant_kernels *k);
-
-/* The table of this machine, made once (machine.c). */
-const tn_quant_kernels *tn_quant_kernels_get(void);
-
-/* Call after streaming, before another thread reads the data. */
-void tn_quant_fence(void);
+TN_KERNEL_TABLE(tn_quant_kernels);
 
 /* Codes of one byte each into `bits` = 4 or 2 bits each (the lowest count), or
  * back, with their sign or without.  Unused bits of a last byte become zero. */

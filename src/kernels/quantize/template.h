@@ -24,19 +24,9 @@
 #include <string.h>
 
 #include "kernels/quantize/table.h"
+#include "kernels/stream.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
-enum {
-    GROUP = 4 * LANES,
-    LINE  = 64,
-    AHEAD = 4096                /* bytes between what is worked on and what is fetched from memory */
-};
-
-INLINE void fetch(const void *p)
-{
-    __builtin_prefetch((const void *)((uintptr_t)p + AHEAD));
-}
+enum { GROUP = 4 * LANES };
 
 static tn_quant_run run_from(const tn_quant_run *run, size_t first)
 {
@@ -102,7 +92,7 @@ INLINE bool quantize_group(uint8_t *dst, const uint8_t *src, size_t i, const tn_
     vi codes[4], zero = every_i(run->zero[0]), low = every_i(run->low), high = every_i(run->high);
     for (size_t k = 0; k < 4; k++) {
         size_t at = i + k * LANES;
-        fetch(src + 4 * at);
+        fetch_ahead(src + 4 * at);
         codes[k] = codes_of(floats(src + 4 * at), v.each ? floats(run->scale + at) : every_f(by),
                             v.each ? integers(run->zero + at) : zero, low, high, v, &odd);
     }
@@ -232,7 +222,7 @@ INLINE void dequantize_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_
 /* Streams from the first line of the output on. */
 INLINE void dequantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, code_type type)
 {
-    size_t before = (LINE - (uintptr_t)dst % LINE) % LINE, first = before / 4;
+    size_t before = (TN_LINE - (uintptr_t)dst % TN_LINE) % TN_LINE, first = before / 4;
     tn_quant_run plain = *run;
     plain.stream = false;
     if (!run->stream || before % 4 || first + GROUP > n) {
@@ -269,7 +259,7 @@ static void range(float *restrict low, float *restrict high, const void *restric
     for (; n - i >= GROUP; i += GROUP)
         for (size_t k = 0; k < 4; k++) {
             const uint8_t *at = p + 4 * (i + k * LANES);
-            fetch(at);
+            fetch_ahead(at);
             vf x = finite(floats(at));
             l[k] = least_f(x, l[k]);
             h[k] = most_f(x, h[k]);
@@ -294,7 +284,7 @@ static void range_each(float *restrict low, float *restrict high, const void *re
     const uint8_t *p = src;
     size_t i = 0;
     for (; n - i >= LANES; i += LANES) {
-        fetch(p + 4 * i);
+        fetch_ahead(p + 4 * i);
         vf x = finite(floats(p + 4 * i));
         put_f(low + i, least_f(x, floats(low + i)), false);
         put_f(high + i, most_f(x, floats(high + i)), false);
@@ -345,7 +335,7 @@ INLINE uint64_t squares(const uint8_t *codes, const uint8_t *src, size_t n, doub
 SQUARES(squares_i8, tn_squares_i8_scalar, I8, 1)
 SQUARES(squares_i16, tn_squares_i16_scalar, I16, 2)
 
-static void set_kernels(tn_quant_kernels *k)
+void LEVEL(tn_quant_kernels_init)(tn_quant_kernels *k)
 {
     k->to_8 = to_8;
     k->to_16 = to_16;

@@ -1,10 +1,10 @@
 /* kernels/reorder/avx2.c - reorders with AVX2. */
-#if defined(__x86_64__)
 #include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
+#include "kernels/reorder/table.h"
+
+#define LEVEL(name) name##_avx2
 #define VECTOR 32
 typedef __m256i vec;
 
@@ -52,11 +52,6 @@ static inline void turn(vec v[2])
     v[0] = a;
 }
 
-static inline void fence(void)
-{
-    _mm_sfence();
-}
-
 /* Bytes are picked within 16 of them. */
 enum { WEAVE = 16 };
 typedef __m128i thread;
@@ -80,9 +75,3 @@ static inline thread pick(thread from, thread v)
 }
 
 #include "kernels/reorder/template.h"
-
-void tn_reorder_kernels_init_avx2(tn_reorder_kernels *k)
-{
-    replace(k);
-}
-#endif

@@ -1,9 +1,9 @@
 /* kernels/reorder/avx512.c - reorders with AVX-512 F, BW and VBMI. */
-#if defined(__x86_64__)
 #include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
 
+#include "kernels/reorder/table.h"
+
+#define LEVEL(name) name##_avx512
 #define VECTOR 64
 typedef __m512i vec;
 
@@ -52,11 +52,6 @@ static inline void turn(vec v[4])
     v[3] = _mm512_shuffle_i32x4(b, d, 0xdd);
 }
 
-static inline void fence(void)
-{
-    _mm_sfence();
-}
-
 enum { WEAVE = VECTOR };
 typedef vec thread;
 #define load_thread load
@@ -68,9 +63,3 @@ static inline thread pick(thread from, thread v)
 }
 
 #include "kernels/reorder/template.h"
-
-void tn_reorder_kernels_init_avx512(tn_reorder_kernels *k)
-{
-    replace(k);
-}
-#endif

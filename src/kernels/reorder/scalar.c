@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/cpu.h"
 
 enum { TILE = 16 };             /* rows and columns done together, so that lines are used while they are
                                  * cached */
@@ -55,18 +54,10 @@ static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, b
 
 /* --- the table ----------------------------------------------------------- */
 
-void tn_reorder_kernels_init(tn_reorder_kernels *k, unsigned cpu)
+void tn_reorder_kernels_init_scalar(tn_reorder_kernels *k)
 {
     *k = (tn_reorder_kernels){
         .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 }, .copy = copy,
         .fill = fill,
     };
-#if defined(__x86_64__)
-    if (cpu & TN_CPU_AVX2)
-        tn_reorder_kernels_init_avx2(k);
-    if (cpu & TN_CPU_AVX512)
-        tn_reorder_kernels_init_avx512(k);
-#else
-    (void)cpu;
-#endif
 }

@@ -6,12 +6,10 @@
 #ifndef TN_KERNELS_REORDER_TABLE_H
 #define TN_KERNELS_REORDER_TABLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "kernels/level.h"
+#include "kernels/stream.h"
 
 enum {
-    TN_LINE = 64,               /* bytes of a cache line, and of a pattern to fill with */
     TN_TRANSPOSE_SIZES = 5,     /* elements of 1, 2, 4, 8 and 16 bytes */
     TN_INTERLEAVE_MOST = 8,          /* vectors in a step */
     TN_INTERLEAVE_NONE = 0x80        /* in tn_interleave.from: not of this vector */
@@ -45,15 +43,6 @@ typedef struct tn_reorder_kernels {
     void (*fill)(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, bool stream);
 } tn_reorder_kernels;
 
-/* A pure function of the mask, so that a test can compare two tables. */
-void tn_reorder_kernels_init(tn_reorder_kernels *k, unsigned cpu);
-
-/* Each level replaces the entries that it makes faster.  Call it only on a CPU
- * that has the level. */
-void tn_reorder_kernels_init_avx2(tn_reorder_kernels *k);     /* x86-64 */
-void tn_reorder_kernels_init_avx512(tn_reorder_kernels *k);
-
-/* The table of this machine, made once (machine.c). */
-const tn_reorder_kernels *tn_reorder_kernels_get(void);
+TN_KERNEL_TABLE(tn_reorder_kernels);
 
 #endif

@@ -8,7 +8,6 @@
  *   put_part(p, v, n)      stores the first n < VECTOR bytes
  *   low(a, b, size), high(a, b, size)  in each 16 bytes, interleaves elements of the lower or upper halves
  *   turn(v)                transposes LANES vectors of LANES times 16 bytes
- *   fence()                after streaming
  *   WEAVE, thread, load_thread(p), put_thread(p, v, stream)    the same for weaving
  *   pick(from, v)          bytes of v by their numbers, 0 for TN_INTERLEAVE_NONE
  *
@@ -17,9 +16,7 @@
  * Tiles follow each other along rows of src, where the hardware reads ahead. */
 #include <string.h>
 
-#include "kernels/reorder/table.h"
-
-#define INLINE static inline __attribute__((always_inline))
+#include "kernels/stream.h"
 
 enum {
     LANES  = VECTOR / 16,
@@ -167,7 +164,7 @@ INLINE void transpose(void *dst, ptrdiff_t dst_step, const void *src, ptrdiff_t 
                 move_strip(t, i, least(i + most, rows), size, false, ahead);
         }
     if (stream)
-        fence();
+        tn_stream_fence();
 }
 
 #define TRANSPOSE(size)                                                                            \
@@ -197,7 +194,7 @@ static void copy(void *restrict dst, const void *restrict src, size_t n, bool st
         for (unsigned part = 0; part < PARTS; part++)
             put(d + i + part * VECTOR, load(s + i + part * VECTOR), true);
     memcpy(d + i, s + i, n - i);
-    fence();
+    tn_stream_fence();
 }
 
 static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, bool stream)
@@ -212,7 +209,7 @@ static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, b
             put(d + i + part * VECTOR, load(twice + turned + part * VECTOR), stream);
     memcpy(d + i, twice + turned, n - i);
     if (stream)
-        fence();
+        tn_stream_fence();
 }
 
 /* --- weaving ------------------------------------------------------------------- */
@@ -252,13 +249,13 @@ static void interleave(void *restrict dst, const void *restrict src, size_t step
 {
     if (stream) {
         interleave_any(dst, src, steps, w, true);
-        fence();
+        tn_stream_fence();
     } else {
         interleave_any(dst, src, steps, w, false);
     }
 }
 
-static void replace(tn_reorder_kernels *k)
+void LEVEL(tn_reorder_kernels_init)(tn_reorder_kernels *k)
 {
     *k = (tn_reorder_kernels){
         .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 },

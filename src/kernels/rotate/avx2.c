@@ -1,15 +1,6 @@
 /* kernels/rotate/avx2.c - rotations with AVX2. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <stdint.h>
-
+#include "kernels/avx2.h"
 #include "kernels/rotate/table.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-enum { LANES = 8 };
-typedef float    vf __attribute__((vector_size(32)));
-typedef uint32_t vu __attribute__((vector_size(32)));
 
 /* Each value and its partner: the first of a pair becomes their sum, the second their difference. */
 INLINE vf inside(vf v, unsigned bit)
@@ -35,11 +26,3 @@ INLINE vf without_nan(vf v)
 }
 
 #include "kernels/rotate/template.h"
-
-void tn_rotate_kernels_init_avx2(tn_rotate_kernels *k)
-{
-    *k = (tn_rotate_kernels){ rotate_blocks, rotate_columns };
-}
-#else
-typedef int tn_no_rotate_avx2;          /* ISO C wants something in a file */
-#endif

@@ -1,15 +1,6 @@
 /* kernels/rotate/avx512.c - rotations with AVX-512. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <stdint.h>
-
+#include "kernels/avx512.h"
 #include "kernels/rotate/table.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-enum { LANES = 16 };
-typedef float    vf __attribute__((vector_size(64)));
-typedef uint32_t vu __attribute__((vector_size(64)));
 
 /* Each value and its partner: the first of a pair becomes their sum, the second their difference. */
 INLINE vf joined(vf v, vf partner, __mmask16 second)
@@ -34,11 +25,3 @@ INLINE vf without_nan(vf v)
 }
 
 #include "kernels/rotate/template.h"
-
-void tn_rotate_kernels_init_avx512(tn_rotate_kernels *k)
-{
-    *k = (tn_rotate_kernels){ rotate_blocks, rotate_columns };
-}
-#else
-typedef int tn_no_rotate_avx512;        /* ISO C wants something in a file */
-#endif

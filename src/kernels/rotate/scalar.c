@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/cpu.h"
 
 static float flipped(float x, uint32_t sign)
 {
@@ -60,15 +59,7 @@ static void columns_scalar(float *x, size_t pitch, const uint8_t *in, const uint
 
 /* --- the table ------------------------------------------------------------- */
 
-void tn_rotate_kernels_init(tn_rotate_kernels *k, unsigned cpu)
+void tn_rotate_kernels_init_scalar(tn_rotate_kernels *k)
 {
     *k = (tn_rotate_kernels){ tn_rotate_blocks_scalar, columns_scalar };
-#if defined(__x86_64__)
-    if (cpu & TN_CPU_AVX2)
-        tn_rotate_kernels_init_avx2(k);
-    if (cpu & TN_CPU_AVX512)
-        tn_rotate_kernels_init_avx512(k);
-#else
-    (void)cpu;
-#endif
 }

@@ -11,8 +11,7 @@
 #ifndef TN_KERNELS_ROTATE_TABLE_H
 #define TN_KERNELS_ROTATE_TABLE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "kernels/level.h"
 
 enum {
     TN_ROTATE_MAX   = 128,              /* largest size */
@@ -40,15 +39,7 @@ typedef struct tn_rotate_kernels {
     tn_rotate_columns_fn columns;
 } tn_rotate_kernels;
 
-/* A pure function of the mask, so that a test can compare two tables. */
-void tn_rotate_kernels_init(tn_rotate_kernels *k, unsigned cpu);
-
-/* The levels.  Call each only on a CPU that has it. */
-void tn_rotate_kernels_init_avx2(tn_rotate_kernels *k);         /* x86-64 */
-void tn_rotate_kernels_init_avx512(tn_rotate_kernels *k);
-
-/* The table of this machine, made once (machine.c). */
-const tn_rotate_kernels *tn_rotate_kernels_get(void);
+TN_KERNEL_TABLE(tn_rotate_kernels);
 
 /* The scalar level, which the others use for blocks that do not fill a vector. */
 void tn_rotate_blocks_scalar(float *dst, const float *src, size_t blocks, const tn_rotate_step *step);

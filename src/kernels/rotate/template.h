@@ -8,9 +8,6 @@
 
 #include <string.h>
 
-enum { AHEAD = 4096 };          /* bytes to ask memory for beforehand: a block keeps the processor from
-                                 * looking so far itself */
-
 /* Butterflies between vectors: s = 1, 2 ... n / 2 vectors. */
 INLINE void between(vf *z, unsigned n)
 {
@@ -39,7 +36,7 @@ INLINE void rotate_block(float *dst, const float *src, unsigned size, const tn_r
 #pragma GCC unroll 64
     for (unsigned i = 0; i < n; i++) {
         vu v, sign;
-        __builtin_prefetch((const void *)((uintptr_t)(src + LANES * i) + AHEAD));
+        fetch_ahead(src + LANES * i);
         memcpy(&v, src + LANES * i, sizeof v);
         memcpy(&sign, step->sign + LANES * i, sizeof sign);
         z[i] = (vf)(v ^ sign);
@@ -113,4 +110,9 @@ static void rotate_columns(float *x, size_t pitch, const uint8_t *in, const uint
         default:  rotate_lane(x + c, pitch, 128, in, out, step); break;
         }
     }
+}
+
+void LEVEL(tn_rotate_kernels_init)(tn_rotate_kernels *k)
+{
+    *k = (tn_rotate_kernels){ rotate_blocks, rotate_columns };
 }

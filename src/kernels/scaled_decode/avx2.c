@@ -1,29 +1,19 @@
 /* kernels/scaled_decode/avx2.c - codes with scales to float32,
  * with AVX2. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <string.h>
-
+#include "kernels/avx2.h"
 #include "kernels/scaled_decode/table.h"
-
-enum { LANES = 8 };
-typedef float    vf __attribute__((vector_size(32)));
-typedef uint32_t vu __attribute__((vector_size(32)));
-typedef __m256i  vm;
 
 static inline vf floats(const void *p)     { return (vf)_mm256_loadu_ps(p); }
 static inline void put(float *p, vf v)     { _mm256_storeu_ps(p, (__m256)v); }
 static inline vf every_f(float x)          { return (vf)_mm256_set1_ps(x); }
 static inline vu every_u(uint32_t n)       { return (vu)_mm256_set1_epi32((int)n); }
-static inline vm below(vu a, vu b)         { return _mm256_cmpgt_epi32((__m256i)b, (__m256i)a); }
-static inline vm equal(vu a, vu b)         { return _mm256_cmpeq_epi32((__m256i)a, (__m256i)b); }
-static inline vm nans(vf v)                { return (vm)_mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q); }
-static inline vu pick(vm m, vu a, vu b)    { return (vu)_mm256_blendv_epi8((__m256i)b, (__m256i)a, m); }
-static inline vf number(vu v)              { return (vf)_mm256_cvtepi32_ps((__m256i)v); }
-static inline vu left(vu v, unsigned n)
+static inline vm below(vu a, vu b)         { return (vm)_mm256_cmpgt_epi32((__m256i)b, (__m256i)a); }
+static inline vm equal(vu a, vu b)         { return (vm)_mm256_cmpeq_epi32((__m256i)a, (__m256i)b); }
+static inline vu pick(vm m, vu a, vu b)
 {
-    return (vu)_mm256_sllv_epi32((__m256i)v, _mm256_set1_epi32((int)n));
+    return (vu)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m);
 }
+static inline vf number(vu v)              { return (vf)_mm256_cvtepi32_ps((__m256i)v); }
 static inline vu power(vu v)               { return (vu)_mm256_sllv_epi32(_mm256_set1_epi32(1), (__m256i)v); }
 static inline vf spread(vf v, vu index)    { return (vf)_mm256_permutevar8x32_ps((__m256)v, (__m256i)index); }
 static inline vf eight(const float *p)     { return (vf)_mm256_loadu_ps(p); }
@@ -106,11 +96,3 @@ static void stream(float *restrict y, const float *restrict x, size_t n)
 }
 
 #include "kernels/scaled_decode/template.h"
-
-void tn_decode_kernels_init_avx2(tn_decode_kernels *k)
-{
-    set_kernels(k);
-}
-#else
-typedef int tn_no_scaled_decode_avx2;   /* ISO C wants something in a file */
-#endif

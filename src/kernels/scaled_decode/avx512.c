@@ -1,16 +1,8 @@
 /* kernels/scaled_decode/avx512.c - codes with scales to float32,
  * with AVX-512. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <string.h>
-
-#include "tensor/code.h"
+#include "kernels/avx512.h"
 #include "kernels/scaled_decode/table.h"
-
-enum { LANES = 16 };
-typedef float     vf __attribute__((vector_size(64)));
-typedef uint32_t  vu __attribute__((vector_size(64)));
-typedef __mmask16 vm;
+#include "tensor/code.h"
 
 static inline vf floats(const void *p)     { return (vf)_mm512_loadu_ps(p); }
 static inline void put(float *p, vf v)     { _mm512_storeu_ps(p, (__m512)v); }
@@ -18,13 +10,8 @@ static inline vf every_f(float x)          { return (vf)_mm512_set1_ps(x); }
 static inline vu every_u(uint32_t n)       { return (vu)_mm512_set1_epi32((int)n); }
 static inline vm below(vu a, vu b)         { return _mm512_cmplt_epi32_mask((__m512i)a, (__m512i)b); }
 static inline vm equal(vu a, vu b)         { return _mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b); }
-static inline vm nans(vf v)                { return _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q); }
 static inline vu pick(vm m, vu a, vu b)    { return (vu)_mm512_mask_blend_epi32(m, (__m512i)b, (__m512i)a); }
 static inline vf number(vu v)              { return (vf)_mm512_cvtepi32_ps((__m512i)v); }
-static inline vu left(vu v, unsigned n)
-{
-    return (vu)_mm512_sllv_epi32((__m512i)v, _mm512_set1_epi32((int)n));
-}
 static inline vu power(vu v)               { return (vu)_mm512_sllv_epi32(_mm512_set1_epi32(1), (__m512i)v); }
 static inline vf spread(vf v, vu index)    { return (vf)_mm512_permutexvar_ps((__m512i)index, (__m512)v); }
 static inline vf spread_two(vf v, vf w, vu index)
@@ -94,11 +81,3 @@ static void stream(float *restrict y, const float *restrict x, size_t n)
 }
 
 #include "kernels/scaled_decode/template.h"
-
-void tn_decode_kernels_init_avx512(tn_decode_kernels *k)
-{
-    set_kernels(k);
-}
-#else
-typedef int tn_no_scaled_decode_avx512; /* ISO C wants something in a file */
-#endif

@@ -5,10 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "tensor/code.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* --- numbers --------------------------------------------------------------- */
 
@@ -128,16 +125,9 @@ static void copy(float *restrict y, const float *restrict x, size_t n)
     memcpy(y, x, n * sizeof *y);
 }
 
-void tn_decode_fence(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_sfence();
-#endif
-}
-
 /* --- the table ------------------------------------------------------------- */
 
-void tn_decode_kernels_init(tn_decode_kernels *k, unsigned cpu)
+void tn_decode_kernels_init_scalar(tn_decode_kernels *k)
 {
     *k = (tn_decode_kernels){
         .decode = DECODERS,
@@ -145,12 +135,4 @@ void tn_decode_kernels_init(tn_decode_kernels *k, unsigned cpu)
         .expand = tn_expand_scalar,
         .stream = copy,
     };
-#if defined(__x86_64__)
-    if (cpu & TN_CPU_AVX2)
-        tn_decode_kernels_init_avx2(k);
-    if (cpu & TN_CPU_AVX512)
-        tn_decode_kernels_init_avx512(k);
-#else
-    (void)cpu;
-#endif
 }

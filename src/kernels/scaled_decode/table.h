@@ -8,9 +8,7 @@
 #ifndef TN_KERNELS_SCALED_DECODE_TABLE_H
 #define TN_KERNELS_SCALED_DECODE_TABLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "kernels/level.h"
 
 /* What a code is in float32, v, before or with its scale s and zero point z. */
 typedef enum tn_decode_kind {
@@ -80,23 +78,11 @@ typedef struct tn_decode_kernels {
     void (*expand)(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
                    unsigned keep, unsigned of);
 
-    /* Copies whole lines of 16 values past the caches, see tn_decode_fence(); both are aligned to 64. */
+    /* Copies whole lines of 16 values past the caches, see tn_stream_fence(); both are aligned to 64. */
     void (*stream)(float *restrict y, const float *restrict x, size_t n);
 } tn_decode_kernels;
 
-/* A pure function of the mask, so that a test can compare two tables. */
-void tn_decode_kernels_init(tn_decode_kernels *k, unsigned cpu);
-
-/* Each level replaces the entries that it makes faster.  Call it only on a CPU
- * that has the level. */
-void tn_decode_kernels_init_avx2(tn_decode_kernels *k);     /* x86-64 */
-void tn_decode_kernels_init_avx512(tn_decode_kernels *k);
-
-/* The table of this machine, made once (machine.c). */
-const tn_decode_kernels *tn_decode_kernels_get(void);
-
-/* Call after streaming, before another thread reads the data. */
-void tn_decode_fence(void);
+TN_KERNEL_TABLE(tn_decode_kernels);
 
 /* n codes of 2^width bytes each as signed integers of so many bits. */
 void tn_decode_integers(int32_t *restrict integers, const uint8_t *restrict codes, size_t n, unsigned width,

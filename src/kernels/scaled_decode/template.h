@@ -23,8 +23,6 @@
 
 #include "kernels/scaled_decode/table.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 enum {
     INFINITE = 0x7f800000,
     QUIET    = 0x7fc00000,
@@ -285,7 +283,7 @@ static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n,
                               : computed_8)(y, codes, n, number, levels);
 }
 
-static void set_kernels(tn_decode_kernels *k)
+void LEVEL(tn_decode_kernels_init)(tn_decode_kernels *k)
 {
     *k = (tn_decode_kernels){
         .decode = DECODERS,

@@ -1,30 +1,13 @@
 /* kernels/scaled_encode/avx2.c - encoding scaled tiles with AVX2. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-enum { LANES = 8 };
-typedef float    vf __attribute__((vector_size(32)));
-typedef int32_t  vi __attribute__((vector_size(32)));
-typedef uint32_t vu __attribute__((vector_size(32)));
+#include "kernels/avx2.h"
 
 #define FUSED 1
 #define EVENS 0, 2, 4, 6, 8, 10, 12, 14
 #define ODDS  1, 3, 5, 7, 9, 11, 13, 15
 
-static inline vf least_f(vf a, vf b)       { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
-static inline vf most_f(vf a, vf b)        { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
-static inline vi least_i(vi a, vi b)       { return (vi)_mm256_min_epi32((__m256i)a, (__m256i)b); }
-static inline vi most_i(vi a, vi b)        { return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b); }
 static inline vu most_u(vu a, vu b)        { return (vu)_mm256_max_epu32((__m256i)a, (__m256i)b); }
-static inline vu right(vu v, unsigned n)
-{
-    return (vu)_mm256_srlv_epi32((__m256i)v, _mm256_set1_epi32((int)n));
-}
 static inline vf smaller(vf x, vf limit)   { return least_f((vf)((vi)x & INT32_MAX), limit); }
 static inline vf fused(vf a, vf b, vf c)   { return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
-static inline vi nearest(vf v)             { return (vi)_mm256_cvtps_epi32((__m256)v); }
 static inline vi spread(vi v, vi order)
 {
     return (vi)_mm256_permutevar8x32_epi32((__m256i)v, (__m256i)order);
@@ -35,21 +18,15 @@ static inline vi pick(vi a, vi b, vi x, vi y)
     return (vi)_mm256_blendv_epi8((__m256i)y, (__m256i)x, _mm256_cmpgt_epi32((__m256i)a, (__m256i)b));
 }
 
-/* Packing works within 128-bit lanes; the permutations put their parts in order. */
 static inline void put8(uint8_t *p, const vu v[4])
 {
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    __m256i low = _mm256_packus_epi32((__m256i)v[0], (__m256i)v[1]),
-            high = _mm256_packus_epi32((__m256i)v[2], (__m256i)v[3]);
-    _mm256_storeu_si256((void *)p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order));
+    _mm256_storeu_si256((void *)p, (__m256i)narrow8(v));
 }
 
 static inline void put16(uint8_t *p, const vu v[4])
 {
-    for (int k = 0; k < 4; k += 2)
-        _mm256_storeu_si256(
-            (void *)(p + 16 * k),
-            _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)v[k], (__m256i)v[k + 1]), 0xd8));
+    _mm256_storeu_si256((void *)p, (__m256i)narrow16(v[0], v[1]));
+    _mm256_storeu_si256((void *)(p + sizeof(vu)), (__m256i)narrow16(v[2], v[3]));
 }
 
 static inline uint64_t squeeze(uint64_t w, unsigned bits)
@@ -79,11 +56,3 @@ static inline void put_sixes(uint8_t *p, const uint8_t *codes)
 }
 
 #include "kernels/scaled_encode/template.h"
-
-void tn_encode_kernels_init_avx2(tn_encode_kernels *k)
-{
-    set_kernels(k);
-}
-#else
-typedef int tn_no_scaled_encode_avx2;   /* ISO C wants something in a file */
-#endif

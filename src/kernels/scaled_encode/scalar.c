@@ -1,9 +1,8 @@
 /* kernels/scaled_encode/scalar.c - encoding scaled tiles on any
  * machine: vectors that the compiler makes of what there is. */
-#include <stdbool.h>
-#include <stdint.h>
+#include "kernels/level.h"
 
-#include "base/cpu.h"
+#define LEVEL(name) name##_scalar
 
 enum { LANES = 4 };
 typedef float    vf __attribute__((vector_size(16)));
@@ -73,16 +72,3 @@ static inline void put_sixes(uint8_t *p, const uint8_t *codes)
 }
 
 #include "kernels/scaled_encode/template.h"
-
-void tn_encode_kernels_init(tn_encode_kernels *k, unsigned cpu)
-{
-    set_kernels(k);
-#if defined(__x86_64__)
-    if (cpu & TN_CPU_AVX2)
-        tn_encode_kernels_init_avx2(k);
-    if (cpu & TN_CPU_AVX512)
-        tn_encode_kernels_init_avx512(k);
-#else
-    (void)cpu;
-#endif
-}

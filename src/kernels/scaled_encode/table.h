@@ -7,9 +7,7 @@
 #ifndef TN_KERNELS_SCALED_ENCODE_TABLE_H
 #define TN_KERNELS_SCALED_ENCODE_TABLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "kernels/level.h"
 
 enum {
     TN_ENCODE_SLACK = 16,
@@ -109,15 +107,7 @@ typedef struct tn_encode_kernels {
     void (*pack)(uint8_t *restrict dst, const uint8_t *restrict codes, size_t n, unsigned bits);
 } tn_encode_kernels;
 
-/* A pure function of the mask, so that a test can compare two tables. */
-void tn_encode_kernels_init(tn_encode_kernels *k, unsigned cpu);
-
-/* The levels.  Call each only on a CPU that has it. */
-void tn_encode_kernels_init_avx2(tn_encode_kernels *k);     /* x86-64 */
-void tn_encode_kernels_init_avx512(tn_encode_kernels *k);
-
-/* The table of this machine, made once (machine.c). */
-const tn_encode_kernels *tn_encode_kernels_get(void);
+TN_KERNEL_TABLE(tn_encode_kernels);
 
 /* What tn_scaled_encoder() gives, with these kernels (quant/scaled_encode.c). */
 struct tn_scaled_plan;

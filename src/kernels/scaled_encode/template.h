@@ -21,12 +21,10 @@
 #include <string.h>
 
 #include "kernels/scaled_encode/table.h"
-
-#define INLINE static inline __attribute__((always_inline))
+#include "kernels/stream.h"
 
 enum {
     GROUP    = 4 * LANES,
-    LINE     = 64,              /* bytes */
     INFINITE = 0x7f800000,
     NORMAL   = 0x00800000,      /* smallest normal float32 */
     ONE      = 0x3f800000,
@@ -57,9 +55,9 @@ INLINE void fetch_next(const float *x, size_t n, size_t at)
 {
     enum { PARTS = 4 };
     size_t next = (n > TN_ENCODE_BLOCK ? n : TN_ENCODE_BLOCK) * sizeof *x,
-           part = n * sizeof *x / PARTS / LINE * LINE;
-    size_t line = at / LINE;
-    __builtin_prefetch((const void *)((uintptr_t)x + next + line % PARTS * part + line / PARTS * LINE));
+           part = n * sizeof *x / PARTS / TN_LINE * TN_LINE;
+    size_t line = at / TN_LINE;
+    __builtin_prefetch((const void *)((uintptr_t)x + next + line % PARTS * part + line / PARTS * TN_LINE));
 }
 
 /* ---- ranges ---- */
@@ -127,7 +125,7 @@ INLINE uint32_t range_of_one(const float *x, size_t n, extreme what)
     size_t i = 0;
     for (; n - i >= GROUP; i += GROUP) {
         /* they are looked at for HIGH before */
-        for (unsigned k = 0; k < GROUP * sizeof *x && what != LOW; k += LINE)
+        for (unsigned k = 0; k < GROUP * sizeof *x && what != LOW; k += TN_LINE)
             fetch_next(x, n, i * sizeof *x + k);
         for (unsigned k = 0; k < 4; k++)
             v[k] = further(v[k], seen(x + i + k * LANES, what), what);
@@ -413,7 +411,7 @@ INLINE void put_all(uint8_t *dst, const float *x, size_t n, const tn_codes_run *
     const tn_codes_run own = *run;              /* which no store can change */
     size_t i = 0, each = y.wide ? 2 : 1;
     for (; n - i >= GROUP; i += GROUP) {
-        for (unsigned k = 0; k < GROUP * sizeof *x; k += LINE)
+        for (unsigned k = 0; k < GROUP * sizeof *x; k += TN_LINE)
             fetch_next(x, n, i * sizeof *x + k);
         put_codes(dst + each * i, x + i, i / LANES, &own, at, y);
     }
@@ -495,7 +493,7 @@ static void pack(uint8_t *restrict dst, const uint8_t *restrict codes, size_t n,
     }
 }
 
-static void set_kernels(tn_encode_kernels *k)
+void LEVEL(tn_encode_kernels_init)(tn_encode_kernels *k)
 {
     *k = (tn_encode_kernels){
         .largest = largest, .ends = ends, .exponents = exponents, .scales = scales, .pack = pack,

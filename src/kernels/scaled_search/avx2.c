@@ -1,19 +1,8 @@
 /* kernels/scaled_search/avx2.c - searching and selecting with AVX2. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "kernels/avx2.h"
 
-enum { LANES = 8 };
-typedef float   vf __attribute__((vector_size(32)));
-typedef int32_t vi __attribute__((vector_size(32)));
-typedef vi      vm;
 typedef struct vd { __m256d low, high; } vd;
 
-static inline vf least_f(vf a, vf b)        { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
-static inline vf most_f(vf a, vf b)         { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
-static inline vi most_i(vi a, vi b)         { return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b); }
-static inline vi least_i(vi a, vi b)        { return (vi)_mm256_min_epi32((__m256i)a, (__m256i)b); }
 static inline vm at_least(vf a, vf b)       { return (vm)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GE_OQ); }
 static inline vm more(vi a, vi b)           { return (vm)_mm256_cmpgt_epi32((__m256i)a, (__m256i)b); }
 static inline vf where(vm m, vf x, vf y)    { return (vf)_mm256_blendv_ps((__m256)y, (__m256)x, (__m256)m); }
@@ -95,11 +84,3 @@ static inline unsigned least_lane(const vd *v, unsigned n)
 }
 
 #include "kernels/scaled_search/template.h"
-
-void tn_search_kernels_init_avx2(tn_search_kernels *k)
-{
-    set_kernels(k);
-}
-#else
-typedef int tn_no_scaled_search_avx2;   /* ISO C wants something in a file */
-#endif

@@ -1,19 +1,8 @@
 /* kernels/scaled_search/avx512.c - searching and selecting with AVX-512. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "kernels/avx512.h"
 
-enum { LANES = 16 };
-typedef float     vf __attribute__((vector_size(64)));
-typedef int32_t   vi __attribute__((vector_size(64)));
 typedef double    vd __attribute__((vector_size(64)));
-typedef __mmask16 vm;
 
-static inline vf least_f(vf a, vf b)        { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
-static inline vf most_f(vf a, vf b)         { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
-static inline vi most_i(vi a, vi b)         { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
-static inline vi least_i(vi a, vi b)        { return (vi)_mm512_min_epi32((__m512i)a, (__m512i)b); }
 static inline vm at_least(vf a, vf b)       { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GE_OQ); }
 static inline vm more(vi a, vi b)           { return _mm512_cmpgt_epi32_mask((__m512i)a, (__m512i)b); }
 static inline vf where(vm m, vf x, vf y)    { return (vf)_mm512_mask_blend_ps(m, (__m512)y, (__m512)x); }
@@ -80,11 +69,3 @@ static inline unsigned least_lane(const vd *v, unsigned n)
 }
 
 #include "kernels/scaled_search/template.h"
-
-void tn_search_kernels_init_avx512(tn_search_kernels *k)
-{
-    set_kernels(k);
-}
-#else
-typedef int tn_no_scaled_search_avx512; /* ISO C wants something in a file */
-#endif

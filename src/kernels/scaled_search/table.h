@@ -93,16 +93,7 @@ typedef struct tn_search_kernels {
                   const tn_search_offsets *rules);
 } tn_search_kernels;
 
-/* A pure function of the mask, so that a test can compare two tables.
- * All are NULL where there is nothing better than the definition. */
-void tn_search_kernels_init(tn_search_kernels *k, unsigned cpu);
-
-/* The levels.  Call each only on a CPU that has it. */
-void tn_search_kernels_init_avx2(tn_search_kernels *k);     /* x86-64 */
-void tn_search_kernels_init_avx512(tn_search_kernels *k);
-
-/* The table of this machine, made once (machine.c). */
-const tn_search_kernels *tn_search_kernels_get(void);
+TN_KERNEL_TABLE(tn_search_kernels);
 
 /* What tn_scaled_searcher() gives, with these kernels (quant/scaled_search.c). */
 typedef struct tn_search_ways {

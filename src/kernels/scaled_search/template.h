@@ -25,8 +25,6 @@
 
 #include "kernels/scaled_search/table.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 enum { DOUBLES = LANES / 8, NOT_FINITE = 0x7f800000 };
 
 INLINE vf every_f(float x)        { return (vf){ 0 } + x; }
@@ -514,7 +512,7 @@ static void lower(uint8_t *restrict codes, uint8_t *restrict offsets, const tn_s
     }
 }
 
-static void set_kernels(tn_search_kernels *k)
+void LEVEL(tn_search_kernels_init)(tn_search_kernels *k)
 {
     *k = (tn_search_kernels){ .widest = LANES, .select = select_some, .encode = encode, .squares = squares,
                               .list = list,

@@ -1,42 +1,34 @@
 /* kernels/sparse/avx2.c - which elements stay, with AVX2.
  *
  * Elements are looked at in words of 64, a bit for each that stays. */
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
 
 #include "kernels/sparse/table.h"
 
-#define ALWAYS static inline __attribute__((always_inline))
+#define LEVEL(name) name##_avx2
 
 enum { WORD = 64, BATCH = 8 };  /* elements */
-
-/* What is stored keeps the CPU from fetching far enough by itself.  (gcc drops calls of it that it does not
- * inline at once.) */
-ALWAYS void fetch_ahead(const uint8_t *p)
-{
-    _mm_prefetch((const char *)((uintptr_t)p + 4096), _MM_HINT_T0);
-}
 
 typedef struct sieve256 {
     __m256i add, mask, limit;
 } sieve256;
 
-ALWAYS __m256i every(uint64_t x, size_t width)
+INLINE __m256i every(uint64_t x, size_t width)
 {
     return width == 1 ? _mm256_set1_epi8((char)x) : width == 2 ? _mm256_set1_epi16((short)x) :
            width == 4 ? _mm256_set1_epi32((int)x) : _mm256_set1_epi64x((long long)x);
 }
 
 /* 64-bit numbers are compared as signed ones, with the highest bit turned. */
-ALWAYS sieve256 sieve_of(const tn_sieve *s, size_t width)
+INLINE sieve256 sieve_of(const tn_sieve *s, size_t width)
 {
     const uint64_t turn = width == 8 ? (uint64_t)1 << 63 : 0;
     return (sieve256){ every(s->add, width), every(s->mask, width), every(s->limit ^ turn, width) };
 }
 
 /* All bits of each element of a vector that is left out. */
-ALWAYS __m256i left_out(sieve256 s, const uint8_t *p, size_t width)
+INLINE __m256i left_out(sieve256 s, const uint8_t *p, size_t width)
 {
     __m256i v = _mm256_loadu_si256((const void *)p);
     if (width == 1) {
@@ -57,7 +49,7 @@ ALWAYS __m256i left_out(sieve256 s, const uint8_t *p, size_t width)
 }
 
 /* Bits of the elements that stay of 32 at p. */
-ALWAYS uint32_t stays_32(sieve256 s, const uint8_t *p, size_t width)
+INLINE uint32_t stays_32(sieve256 s, const uint8_t *p, size_t width)
 {
     uint32_t out = 0;
     if (width == 1)
@@ -74,7 +66,7 @@ ALWAYS uint32_t stays_32(sieve256 s, const uint8_t *p, size_t width)
 }
 
 /* Of n elements, WORD at most: zeros after them, which do not stay. */
-ALWAYS uint64_t stays(sieve256 s, const uint8_t *p, size_t n, size_t width)
+INLINE uint64_t stays(sieve256 s, const uint8_t *p, size_t n, size_t width)
 {
     uint8_t last[WORD * sizeof(uint64_t)] = { 0 };
     if (n < WORD)
@@ -82,7 +74,7 @@ ALWAYS uint64_t stays(sieve256 s, const uint8_t *p, size_t n, size_t width)
     return stays_32(s, p, width) | (uint64_t)stays_32(s, p + 32 * width, width) << 32;
 }
 
-ALWAYS size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t width)
+INLINE size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t width)
 {
     const sieve256 s = sieve_of(sieve, width);
     uint64_t k = 0;
@@ -98,7 +90,7 @@ ALWAYS size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t wi
 }
 
 /* Puts the element of the lowest bit in place k. */
-ALWAYS void take(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values, uint8_t *places, size_t k,
+INLINE void take(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values, uint8_t *places, size_t k,
                  size_t width)
 {
     uint32_t i = (uint32_t)__builtin_ctzll(bits), place = base + i;
@@ -110,7 +102,7 @@ ALWAYS void take(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values
 
 /* Eight at a time while there is room, more than there are if need be: the next
  * ones write over those, and most words of a sparse tensor take the same way. */
-ALWAYS size_t take_word(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values, uint8_t *places,
+INLINE size_t take_word(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values, uint8_t *places,
                         size_t k, size_t room, size_t width)
 {
     const uint64_t top = (uint64_t)1 << (WORD - 1);     /* something to find where there is nothing */
@@ -128,7 +120,7 @@ ALWAYS size_t take_word(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t 
     return end;
 }
 
-ALWAYS size_t pick_words(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+INLINE size_t pick_words(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
                          uint32_t base, size_t room, size_t width)
 {
     const sieve256 s = sieve_of(sieve, width);
@@ -155,7 +147,7 @@ ALWAYS size_t pick_words(const tn_sieve *sieve, const uint8_t *p, size_t n, uint
 
 static const uint64_t together[256] = { SIXTYFOUR(0), SIXTYFOUR(64), SIXTYFOUR(128), SIXTYFOUR(192) };
 
-ALWAYS size_t pick_fours(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+INLINE size_t pick_fours(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
                          uint32_t base, size_t room)
 {
     const sieve256 s = sieve_of(sieve, 4);
@@ -178,7 +170,7 @@ ALWAYS size_t pick_fours(const tn_sieve *sieve, const uint8_t *p, size_t n, uint
                           places ? places + k * 4 : NULL, base + (uint32_t)i, room - k, 4);
 }
 
-ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+INLINE size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
                    uint32_t base, size_t room, size_t width)
 {
     return width == 4 ? pick_fours(s, p, n, values, places, base, room)
@@ -186,9 +178,3 @@ ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *value
 }
 
 #include "kernels/sparse/template.h"
-
-void tn_sparse_kernels_init_avx2(tn_sparse_kernels *k)
-{
-    set_kernels(k);
-}
-#endif

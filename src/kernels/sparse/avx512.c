@@ -3,20 +3,11 @@
  * What stays of a vector is pressed together in a register and stored whole
  * while there is room for a vector: the next one writes over what was too much.
  * Stores that compress in memory are slow on some CPUs. */
-#if defined(__x86_64__)
 #include <immintrin.h>
-#include <stdbool.h>
 
 #include "kernels/sparse/table.h"
 
-#define ALWAYS static inline __attribute__((always_inline))
-
-/* What is stored keeps the CPU from fetching far enough by itself.  (gcc drops calls of it that it does not
- * inline at once.) */
-ALWAYS void fetch_ahead(const uint8_t *p)
-{
-    _mm_prefetch((const char *)((uintptr_t)p + 4096), _MM_HINT_T0);
-}
+#define LEVEL(name) name##_avx512
 
 /* --- counting ---------------------------------------------------------------- */
 
@@ -29,19 +20,19 @@ typedef struct sieve512 {
     __m512i add, mask, limit;
 } sieve512;
 
-ALWAYS __m512i every(uint64_t x, size_t width)
+INLINE __m512i every(uint64_t x, size_t width)
 {
     return width == 1 ? _mm512_set1_epi8((char)x) : width == 2 ? _mm512_set1_epi16((short)x) :
            width == 4 ? _mm512_set1_epi32((int)x) : _mm512_set1_epi64((long long)x);
 }
 
-ALWAYS sieve512 sieve_of(const tn_sieve *s, size_t width)
+INLINE sieve512 sieve_of(const tn_sieve *s, size_t width)
 {
     return (sieve512){ every(s->add, width), every(s->mask, width), every(s->limit, width) };
 }
 
 /* A bit for each element that stays. */
-ALWAYS uint64_t stays(sieve512 s, __m512i v, size_t width)
+INLINE uint64_t stays(sieve512 s, __m512i v, size_t width)
 {
     if (width == 1)
         return _cvtmask64_u64(
@@ -56,7 +47,7 @@ ALWAYS uint64_t stays(sieve512 s, __m512i v, size_t width)
         _mm512_cmpgt_epu64_mask(_mm512_and_si512(_mm512_add_epi64(v, s.add), s.mask), s.limit));
 }
 
-ALWAYS size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t width)
+INLINE size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t width)
 {
     const sieve512 s = sieve_of(sieve, width);
     const size_t most = 64 / width;
@@ -79,7 +70,7 @@ ALWAYS size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t wi
 /* --- picking elements of up to four bytes --------------------------------------- */
 
 /* Sixteen elements, each in a lane of its own, and which of them there are. */
-ALWAYS __m512i load_lanes(const uint8_t *p, size_t width, __mmask16 there, bool all)
+INLINE __m512i load_lanes(const uint8_t *p, size_t width, __mmask16 there, bool all)
 {
     if (width == 1)
         return _mm512_cvtepu8_epi32(all ? _mm_loadu_si128((const void *)p) : _mm_maskz_loadu_epi8(there, p));
@@ -89,7 +80,7 @@ ALWAYS __m512i load_lanes(const uint8_t *p, size_t width, __mmask16 there, bool 
     return all ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi32(there, p);
 }
 
-ALWAYS void store_lanes(uint8_t *p, __m512i v, size_t width, __mmask16 which, bool all)
+INLINE void store_lanes(uint8_t *p, __m512i v, size_t width, __mmask16 which, bool all)
 {
     if (width == 1 && all)
         _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(v));
@@ -105,13 +96,13 @@ ALWAYS void store_lanes(uint8_t *p, __m512i v, size_t width, __mmask16 which, bo
         _mm512_mask_storeu_epi32(p, which, v);
 }
 
-ALWAYS __mmask16 lanes_below(size_t n)
+INLINE __mmask16 lanes_below(size_t n)
 {
     return (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffff);
 }
 
 /* Of narrow elements only the low bits of a lane matter: the mask has no others. */
-ALWAYS size_t pick_lanes(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+INLINE size_t pick_lanes(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
                          uint32_t base, size_t room, size_t width)
 {
     const sieve512 s = sieve_of(sieve, 4);
@@ -150,12 +141,12 @@ ALWAYS size_t pick_lanes(const tn_sieve *sieve, const uint8_t *p, size_t n, uint
 
 /* --- picking elements of eight bytes ----------------------------------------------- */
 
-ALWAYS __mmask8 words_below(size_t n)
+INLINE __mmask8 words_below(size_t n)
 {
     return (__mmask8)(n < 8 ? (1u << n) - 1 : 0xff);
 }
 
-ALWAYS size_t pick_eights(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+INLINE size_t pick_eights(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
                           uint32_t base, size_t room)
 {
     const sieve512 s = sieve_of(sieve, 8);
@@ -181,7 +172,7 @@ ALWAYS size_t pick_eights(const tn_sieve *sieve, const uint8_t *p, size_t n, uin
     return k;
 }
 
-ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+INLINE size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
                    uint32_t base, size_t room, size_t width)
 {
     return width == 8 ? pick_eights(s, p, n, values, places, base, room)
@@ -189,9 +180,3 @@ ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *value
 }
 
 #include "kernels/sparse/template.h"
-
-void tn_sparse_kernels_init_avx512(tn_sparse_kernels *k)
-{
-    set_kernels(k);
-}
-#endif

@@ -4,12 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/cpu.h"
-
-#define ALWAYS static inline __attribute__((always_inline))
 
 #define NUMBER(bits, bytes)                                                                     \
-    ALWAYS bool stays_##bytes(const tn_sieve *s, const uint8_t *p)                              \
+    INLINE bool stays_##bytes(const tn_sieve *s, const uint8_t *p)                              \
     {                                                                                           \
         uint##bits##_t x;                                                                       \
         memcpy(&x, p, sizeof x);                                                                \
@@ -21,24 +18,24 @@ NUMBER(16, 2)
 NUMBER(32, 4)
 NUMBER(64, 8)
 
-ALWAYS bool stays_fnuz(const tn_sieve *s, const uint8_t *p)
+INLINE bool stays_fnuz(const tn_sieve *s, const uint8_t *p)
 {
     return stays_1(s, p) || *p == 0x80;
 }
 
-ALWAYS bool stays_pair_4(const tn_sieve *s, const uint8_t *p)
+INLINE bool stays_pair_4(const tn_sieve *s, const uint8_t *p)
 {
     return stays_4(s, p) || stays_4(s, p + 4);
 }
 
-ALWAYS bool stays_pair_8(const tn_sieve *s, const uint8_t *p)
+INLINE bool stays_pair_8(const tn_sieve *s, const uint8_t *p)
 {
     return stays_8(s, p) || stays_8(s, p + 8);
 }
 
 typedef bool (*stays_fn)(const tn_sieve *s, const uint8_t *p);
 
-ALWAYS size_t count(const tn_sieve *s, const uint8_t *p, size_t n, size_t width, stays_fn stays)
+INLINE size_t count(const tn_sieve *s, const uint8_t *p, size_t n, size_t width, stays_fn stays)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
@@ -47,7 +44,7 @@ ALWAYS size_t count(const tn_sieve *s, const uint8_t *p, size_t n, size_t width,
 }
 
 /* Each is written, and written over by the next unless it stays: nothing to guess. */
-ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+INLINE size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
                    uint32_t base, size_t room, size_t width, stays_fn stays)
 {
     size_t k = 0;
@@ -83,18 +80,10 @@ KERNELS(pair_8, 16)
 
 /* --- the table ----------------------------------------------------------- */
 
-void tn_sparse_kernels_init(tn_sparse_kernels *k, unsigned cpu)
+void tn_sparse_kernels_init_scalar(tn_sparse_kernels *k)
 {
     *k = (tn_sparse_kernels){
         .count = { count_1, count_2, count_4, count_8, count_fnuz, count_pair_4, count_pair_8 },
         .pick  = { pick_1, pick_2, pick_4, pick_8, pick_fnuz, pick_pair_4, pick_pair_8 },
     };
-#if defined(__x86_64__)
-    if (cpu & TN_CPU_AVX2)
-        tn_sparse_kernels_init_avx2(k);
-    if (cpu & TN_CPU_AVX512)
-        tn_sparse_kernels_init_avx512(k);
-#else
-    (void)cpu;
-#endif
 }

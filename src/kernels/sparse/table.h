@@ -6,8 +6,7 @@
 #ifndef TN_KERNELS_SPARSE_TABLE_H
 #define TN_KERNELS_SPARSE_TABLE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "kernels/level.h"
 
 /* How an element is stored and compared. */
 typedef enum tn_sieve_kind {
@@ -42,15 +41,6 @@ typedef struct tn_sparse_kernels {
     tn_sieve_pick_fn  pick[TN_SIEVE_KINDS];
 } tn_sparse_kernels;
 
-/* A pure function of the mask, so that a test can compare two tables. */
-void tn_sparse_kernels_init(tn_sparse_kernels *k, unsigned cpu);
-
-/* Each level replaces the entries that it makes faster.  Call it only on a CPU
- * that has the level. */
-void tn_sparse_kernels_init_avx2(tn_sparse_kernels *k);     /* x86-64 */
-void tn_sparse_kernels_init_avx512(tn_sparse_kernels *k);
-
-/* The table of this machine, made once (machine.c). */
-const tn_sparse_kernels *tn_sparse_kernels_get(void);
+TN_KERNEL_TABLE(tn_sparse_kernels);
 
 #endif

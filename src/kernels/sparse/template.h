@@ -23,7 +23,7 @@ KERNELS(2)
 KERNELS(4)
 KERNELS(8)
 
-static void set_kernels(tn_sparse_kernels *k)
+void LEVEL(tn_sparse_kernels_init)(tn_sparse_kernels *k)
 {
     const tn_sieve_count_fn counts[] = { count_1, count_2, count_4, count_8 };
     const tn_sieve_pick_fn picks[] = { pick_1, pick_2, pick_4, pick_8 };

@@ -1,9 +1,5 @@
 /* kernels/stats/avx2.c - tallies with AVX2. */
-#if defined(__x86_64__)
 #include <immintrin.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <string.h>
 
 #include "kernels/stats/table.h"
@@ -85,6 +81,3 @@ static void count_range(uint64_t counts[256], uint8_t *list, size_t n, unsigned 
 }
 
 #include "kernels/stats/template.h"
-#else
-typedef int tn_no_stats_avx2;      /* ISO C wants something in a file */
-#endif

@@ -1,8 +1,5 @@
 /* kernels/stats/avx512.c - tallies with AVX-512 (F, BW, DQ, VL). */
-#if defined(__x86_64__)
 #include <immintrin.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "kernels/stats/table.h"
 
@@ -109,6 +106,3 @@ static void count_range(uint64_t counts[256 + 8], uint8_t *list, size_t n, unsig
 }
 
 #include "kernels/stats/template.h"
-#else
-typedef int tn_no_stats_avx512;      /* ISO C wants something in a file */
-#endif

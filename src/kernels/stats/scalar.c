@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cpu.h"
 
 static double load_f32(const void *numbers, size_t i)
 {
@@ -118,21 +117,7 @@ void tn_count_bytes(uint64_t counts[256], const uint8_t *bytes, size_t n)
         counts[v] += tables[0][v] + tables[1][v] + tables[2][v] + tables[3][v];
 }
 
-void tn_stats_kernels_init(tn_stats_kernels *k, unsigned cpu)
+void tn_stats_kernels_init_scalar(tn_stats_kernels *k)
 {
     *k = (tn_stats_kernels){ .f32 = tn_tally_f32_scalar, .f64 = tally_f64_scalar };
-#if defined(__x86_64__)
-    if (cpu & TN_CPU_AVX2) {
-        k->f32 = tn_tally_f32_avx2;
-        k->bf16 = tn_tally_bf16_avx2;
-        k->f16 = tn_tally_f16_avx2;
-    }
-    if (cpu & TN_CPU_AVX512) {
-        k->f32 = tn_tally_f32_avx512;
-        k->bf16 = tn_tally_bf16_avx512;
-        k->f16 = tn_tally_f16_avx512;
-    }
-#else
-    (void)cpu;
-#endif
 }

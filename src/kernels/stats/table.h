@@ -11,6 +11,8 @@
 
 #include <tenon/stats.h>
 
+#include "kernels/level.h"
+
 enum {
     TN_TALLY_LANES = 16,
     TN_TALLY_BLOCK = 4096       /* numbers that fit the first-level cache */
@@ -54,11 +56,7 @@ typedef struct tn_stats_kernels {
     tn_tally_block_fn bf16, f16;        /* or NULL: whoever calls makes them float32 */
 } tn_stats_kernels;
 
-/* A pure function of the mask, so that a test can compare two tables. */
-void tn_stats_kernels_init(tn_stats_kernels *k, unsigned cpu);
-
-/* The table of this machine, made once (machine.c). */
-const tn_stats_kernels *tn_stats_kernels_get(void);
+TN_KERNEL_TABLE(tn_stats_kernels);
 
 /* Chooses the pivot unless there is one: 0 when the numbers that begin the span
  * lie on both sides of it, as weights do, else the first finite number. */
@@ -69,12 +67,5 @@ void tn_count_bytes(uint64_t counts[256], const uint8_t *bytes, size_t n);
 
 /* The definition. */
 void tn_tally_f32_scalar(tn_tally *tally, const void *numbers, size_t n);
-
-void tn_tally_f32_avx2(tn_tally *tally, const void *numbers, size_t n);
-void tn_tally_bf16_avx2(tn_tally *tally, const void *numbers);
-void tn_tally_f16_avx2(tn_tally *tally, const void *numbers);
-void tn_tally_f32_avx512(tn_tally *tally, const void *numbers, size_t n);
-void tn_tally_bf16_avx512(tn_tally *tally, const void *numbers);
-void tn_tally_f16_avx512(tn_tally *tally, const void *numbers);
 
 #endif

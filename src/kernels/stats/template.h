@@ -42,8 +42,7 @@ enum {
 typedef enum kind { F32, BF16, F16 } kind;
 
 /* n numbers (whole groups) as float32: in `room` unless they are so already. */
-static inline __attribute__((always_inline)) const uint8_t *as_floats(float *room, const uint8_t *p, size_t n,
-                                                                      kind k)
+INLINE const uint8_t *as_floats(float *room, const uint8_t *p, size_t n, kind k)
 {
     if (k == F32)
         return p;
@@ -80,8 +79,7 @@ static void read_extent(found *f, vb least_below, vb most)
 /* Adds n numbers (whole groups) to the tally and lists their exponents.
  * `centred`: the pivot is 0; the squares are then exact in a double, and one
  * instruction rounds as two would. */
-static inline __attribute__((always_inline)) void pass(tn_tally *t, found *f, const uint8_t *numbers,
-                                                       size_t n, kind k, bool centred)
+INLINE void pass(tn_tally *t, found *f, const uint8_t *numbers, size_t n, kind k, bool centred)
 {
     const size_t step = GROUP * (k == F32 ? 4 : 2);
     float group[GROUP], low[FLOATS], high[FLOATS];
@@ -129,8 +127,7 @@ static inline __attribute__((always_inline)) void pass(tn_tally *t, found *f, co
     }
 }
 
-static inline __attribute__((always_inline)) void add_and_list(tn_tally *t, found *f, const uint8_t *p,
-                                                               size_t n, kind k)
+INLINE void add_and_list(tn_tally *t, found *f, const uint8_t *p, size_t n, kind k)
 {
     if (t->pivot == 0)
         pass(t, f, p, n, k, true);
@@ -197,7 +194,7 @@ static size_t add_exponents(tn_tally *t, found *f, size_t n)
     return total;
 }
 
-static inline __attribute__((always_inline)) void add_block(tn_tally *t, const uint8_t *p, size_t n, kind k)
+INLINE void add_block(tn_tally *t, const uint8_t *p, size_t n, kind k)
 {
     float room[TN_TALLY_BLOCK];
     found f;
@@ -209,7 +206,7 @@ static inline __attribute__((always_inline)) void add_block(tn_tally *t, const u
         count_zeros(t, as_floats(room, p, n, k), n);
 }
 
-void LEVEL(tn_tally_f32)(tn_tally *t, const void *numbers, size_t n)
+static void tally_f32(tn_tally *t, const void *numbers, size_t n)
 {
     const uint8_t *p = numbers;
     size_t whole = n / GROUP * GROUP;
@@ -220,14 +217,21 @@ void LEVEL(tn_tally_f32)(tn_tally *t, const void *numbers, size_t n)
     tn_tally_f32_scalar(t, p + 4 * whole, n - whole);
 }
 
-void LEVEL(tn_tally_bf16)(tn_tally *t, const void *numbers)
+static void tally_bf16(tn_tally *t, const void *numbers)
 {
     add_block(t, numbers, TN_TALLY_BLOCK, BF16);
     t->count += TN_TALLY_BLOCK;
 }
 
-void LEVEL(tn_tally_f16)(tn_tally *t, const void *numbers)
+static void tally_f16(tn_tally *t, const void *numbers)
 {
     add_block(t, numbers, TN_TALLY_BLOCK, F16);
     t->count += TN_TALLY_BLOCK;
+}
+
+void LEVEL(tn_stats_kernels_init)(tn_stats_kernels *k)
+{
+    k->f32 = tally_f32;
+    k->bf16 = tally_bf16;
+    k->f16 = tally_f16;
 }

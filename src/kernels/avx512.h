@@ -1,0 +1,61 @@
+/* kernels/avx512.h - vectors of the AVX-512 level: F, BW, DQ, VL and VBMI.
+ *
+ * kernels/avx2.h says what each function does. */
+#ifndef TN_KERNELS_AVX512_H
+#define TN_KERNELS_AVX512_H
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "kernels/level.h"
+
+#define LEVEL(name) name##_avx512
+
+enum { LANES = 16 };
+typedef float     vf __attribute__((vector_size(64)));
+typedef int32_t   vi __attribute__((vector_size(64)));
+typedef uint32_t  vu __attribute__((vector_size(64)));
+typedef __mmask16 vm;
+
+static inline vm either(vm a, vm b)     { return _kor_mask16(a, b); }
+static inline bool any(vm m)            { return m != 0; }
+static inline vm nans(vf v)             { return _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q); }
+static inline vf least_f(vf a, vf b)    { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
+static inline vf most_f(vf a, vf b)     { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
+static inline vi least_i(vi a, vi b)    { return (vi)_mm512_min_epi32((__m512i)a, (__m512i)b); }
+static inline vi most_i(vi a, vi b)     { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
+static inline vi nearest(vf v)          { return (vi)_mm512_cvtps_epi32((__m512)v); }
+
+static inline vu left(vu v, unsigned n)
+{
+    return (vu)_mm512_sllv_epi32((__m512i)v, _mm512_set1_epi32((int)n));
+}
+
+static inline vu right(vu v, unsigned n)
+{
+    return (vu)_mm512_srlv_epi32((__m512i)v, _mm512_set1_epi32((int)n));
+}
+
+static inline vu narrow16(vu a, vu b)
+{
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    return (vu)_mm512_permutexvar_epi64(order, _mm512_packus_epi32((__m512i)a, (__m512i)b));
+}
+
+static inline vu narrow8(const vu v[4])
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i low = _mm512_packus_epi32((__m512i)v[0], (__m512i)v[1]);
+    __m512i high = _mm512_packus_epi32((__m512i)v[2], (__m512i)v[3]);
+    return (vu)_mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
+}
+
+/* Bytes that drop each fourth byte: 0, 1, 2, 4, 5, 6, 8 ... of 64. */
+#define FOUR(f, i)       f(i), f((i) + 1), f((i) + 2), f((i) + 3)
+#define SIXTEEN(f, i)    FOUR(f, i), FOUR(f, (i) + 4), FOUR(f, (i) + 8), FOUR(f, (i) + 12)
+#define BYTES(f)         { SIXTEEN(f, 0), SIXTEEN(f, 16), SIXTEEN(f, 32), SIXTEEN(f, 48) }
+#define THREE_OF_FOUR(i) ((i) / 3 * 4 + (i) % 3) & 63
+
+static const uint8_t three_of_four[64] = BYTES(THREE_OF_FOUR);
+
+#endif
