@@ -170,19 +170,10 @@ static uint32_t decode_utf8(const uint8_t *s, size_t n)
     return c;
 }
 
-static size_t sequence_length(uint8_t first)
-{
-    if (first < 0x80)
-        return 1;
-    if (first < 0xe0)
-        return 2;
-    return first < 0xf0 ? 3 : 4;
-}
-
 /* Escapes one character; *used is how many bytes it took. */
 static size_t escape_one(char out[16], const uint8_t *s, size_t n, size_t *used)
 {
-    size_t len = sequence_length(s[0]);
+    size_t len = tn_utf8_length(s[0]);
     *used = 1;
     if (len > n || tn_utf8_valid(s, len) != len)
         return (size_t)snprintf(out, 16, "\\x%02x", s[0]);

@@ -62,6 +62,12 @@ static inline int tn_hex_digit(char c)
     return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
+/* Bytes of the UTF-8 sequence that begins with this byte, if it is well-formed. */
+static inline size_t tn_utf8_length(uint8_t first)
+{
+    return (size_t)1 + (first >= 0x80) + (first >= 0xe0) + (first >= 0xf0);
+}
+
 /* The length of the longest prefix that is well-formed UTF-8 (no overlong
  * forms, no surrogates, at most U+10FFFF): n when all of it is. */
 size_t tn_utf8_valid(const void *text, size_t n);

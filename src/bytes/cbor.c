@@ -28,10 +28,10 @@ typedef struct head {
 
 /* --- failing --- */
 
-void tn_cbor_reject(tn_cbor *c, tn_status status, const char *format, ...)
+bool tn_cbor_reject(tn_cbor *c, tn_status status, const char *format, ...)
 {
     if (c->status)
-        return;                 /* the first failure is the one to tell */
+        return false;           /* the first failure counts */
     c->status = status;
     c->at = c->pos;
     c->end = c->pos;
@@ -40,6 +40,7 @@ void tn_cbor_reject(tn_cbor *c, tn_status status, const char *format, ...)
     vsnprintf(c->why, sizeof c->why, format, args);
     va_end(args);
     c->why[tn_utf8_valid(c->why, strlen(c->why))] = '\0';      /* a cut must not leave half a character */
+    return false;
 }
 
 tn_status tn_cbor_fail(const tn_cbor *c, uint64_t offset, tn_error *err)
@@ -67,12 +68,11 @@ static const char *name_of(uint8_t first_byte)
 }
 
 /* Fails because something else than `expected` is at pos. */
-static void unexpected(tn_cbor *c, const char *expected)
+static bool unexpected(tn_cbor *c, const char *expected)
 {
     if (c->pos == c->end)
-        tn_cbor_reject(c, TN_ERR_TRUNCATED, "expected %s but the data ends", expected);
-    else
-        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected %s but found %s", expected, name_of(c->data[c->pos]));
+        return tn_cbor_reject(c, TN_ERR_TRUNCATED, "expected %s but the data ends", expected);
+    return tn_cbor_reject(c, TN_ERR_CORRUPT, "expected %s but found %s", expected, name_of(c->data[c->pos]));
 }
 
 /* --- heads --- */
@@ -94,25 +94,19 @@ static inline uint64_t load_be(const uint8_t *p, size_t bytes)
 static bool take_long_head(tn_cbor *c, head *h)
 {
     if (h->info == INDEFINITE) {
-        if (h->major < BYTES || h->major > MAP) {
-            unexpected(c, h->major == SIMPLE ? "an item" : "a definite length");
-            return false;
-        }
+        if (h->major < BYTES || h->major > MAP)
+            return unexpected(c, h->major == SIMPLE ? "an item" : "a definite length");
         h->value = 0;
         c->pos++;
         return true;
     }
-    if (h->info > 27) {
-        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected an item but found the reserved byte 0x%02X",
-                       c->data[c->pos]);
-        return false;
-    }
+    if (h->info > 27)
+        return tn_cbor_reject(c, TN_ERR_CORRUPT, "expected an item but found the reserved byte 0x%02X",
+                              c->data[c->pos]);
     size_t bytes = (size_t)1 << (h->info - 24), left = c->end - c->pos - 1;
-    if (bytes > left) {
-        tn_cbor_reject(c, TN_ERR_TRUNCATED, "expected a number of %zu bytes but only %zu follow", bytes,
-                       left);
-        return false;
-    }
+    if (bytes > left)
+        return tn_cbor_reject(c, TN_ERR_TRUNCATED, "expected a number of %zu bytes but only %zu follow",
+                              bytes, left);
     h->value = load_be(c->data + c->pos + 1, bytes);
     c->pos += 1 + bytes;
     return true;
@@ -120,10 +114,8 @@ static bool take_long_head(tn_cbor *c, head *h)
 
 static inline bool take_head(tn_cbor *c, head *h)
 {
-    if (c->pos == c->end) {
-        unexpected(c, "an item");
-        return false;
-    }
+    if (c->pos == c->end)
+        return unexpected(c, "an item");
     uint8_t byte = c->data[c->pos];
     *h = (head){ byte >> 5, byte & 31, byte & 31 };
     if (h->info > 23)
@@ -151,14 +143,9 @@ static void skip_tags(tn_cbor *c)
 /* Takes the head of an item that must have this major type. */
 static inline bool take_major(tn_cbor *c, unsigned major, const char *expected, head *h)
 {
-    if (!is_next(c, major)) {
+    if (!is_next(c, major))
         skip_tags(c);
-        if (!is_next(c, major)) {
-            unexpected(c, expected);
-            return false;
-        }
-    }
-    return take_head(c, h);
+    return is_next(c, major) ? take_head(c, h) : unexpected(c, expected);
 }
 
 tn_cbor_type tn_cbor_peek(tn_cbor *c)
@@ -215,15 +202,13 @@ static inline bool enter(tn_cbor *c, size_t at, const head *h)
     size_t left = c->end - c->pos;
     if (h->value > (h->major == MAP ? left / 2 : left)) {
         c->pos = at;
-        tn_cbor_reject(c, TN_ERR_TRUNCATED, "expected %" PRIu64 " %s but only %zu bytes follow",
-                       h->value, h->major == MAP ? "entries" : "items", left);
-        return false;
+        return tn_cbor_reject(c, TN_ERR_TRUNCATED, "expected %" PRIu64 " %s but only %zu bytes follow",
+                              h->value, h->major == MAP ? "entries" : "items", left);
     }
     if (c->depth == TN_CBOR_MAX_DEPTH) {
         c->pos = at;
-        tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d nested arrays and maps but found more",
-                       TN_CBOR_MAX_DEPTH);
-        return false;
+        return tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d nested arrays and maps but found more",
+                              TN_CBOR_MAX_DEPTH);
     }
     c->left[c->depth++] = h->info == INDEFINITE ? UNTIL_BREAK : h->value;
     return true;
@@ -248,10 +233,8 @@ bool tn_cbor_next_unusual(tn_cbor *c)
     if (c->status)
         return false;
     if (c->left[c->depth - 1] == UNTIL_BREAK) {
-        if (c->pos == c->end) {
-            unexpected(c, "an item or a break");
-            return false;
-        }
+        if (c->pos == c->end)
+            return unexpected(c, "an item or a break");
         if (c->data[c->pos] != BREAK)
             return true;
         c->pos++;
@@ -277,9 +260,9 @@ int64_t tn_cbor_i64(tn_cbor *c)
         return 0;
     if (h.value > INT64_MAX) {
         c->pos = at;
-        tn_cbor_reject(c, TN_ERR_LIMIT, "expected an integer of 64 bits with its sign but found %s%" PRIu64,
-                       h.major == NEGATIVE ? "-1-" : "", h.value);
-        return 0;
+        return tn_cbor_reject(c, TN_ERR_LIMIT,
+                              "expected an integer of 64 bits with its sign but found %s%" PRIu64,
+                              h.major == NEGATIVE ? "-1-" : "", h.value);
     }
     return h.major == NEGATIVE ? -1 - (int64_t)h.value : (int64_t)h.value;
 }
@@ -287,10 +270,11 @@ int64_t tn_cbor_i64(tn_cbor *c)
 static double half_to_double(uint64_t bits)
 {
     int exponent = (int)(bits >> 10 & 31);
-    double mantissa = (double)(bits & 1023);
-    double magnitude = exponent == 0 ? ldexp(mantissa, -24) :
-                       exponent < 31 ? ldexp(mantissa + 1024, exponent - 25) :
-                       mantissa == 0 ? INFINITY : NAN;
+    double mantissa = (double)(bits & 1023), magnitude = mantissa == 0 ? (double)INFINITY : (double)NAN;
+    if (exponent == 0)
+        magnitude = ldexp(mantissa, -24);
+    else if (exponent < 31)
+        magnitude = ldexp(mantissa + 1024, exponent - 25);
     return bits >> 15 ? -magnitude : magnitude;
 }
 
@@ -306,10 +290,8 @@ double tn_cbor_f64(tn_cbor *c)
 {
     skip_tags(c);
     head h;
-    if (!is_next(c, SIMPLE) || (c->data[c->pos] & 31) < HALF || (c->data[c->pos] & 31) > DOUBLE) {
-        unexpected(c, "a float");
-        return 0;
-    }
+    if (!is_next(c, SIMPLE) || (c->data[c->pos] & 31) < HALF || (c->data[c->pos] & 31) > DOUBLE)
+        return unexpected(c, "a float");
     if (!take_head(c, &h))
         return 0;
     if (h.info == HALF)
@@ -324,10 +306,8 @@ double tn_cbor_f64(tn_cbor *c)
 static bool take_word(tn_cbor *c, unsigned word, const char *expected)
 {
     skip_tags(c);
-    if (c->pos == c->end || c->data[c->pos] != (SIMPLE << 5 | word)) {
-        unexpected(c, expected);
-        return false;
-    }
+    if (c->pos == c->end || c->data[c->pos] != (SIMPLE << 5 | word))
+        return unexpected(c, expected);
     c->pos++;
     return true;
 }
@@ -355,17 +335,15 @@ static inline bool take_body(tn_cbor *c, size_t at, const head *h, tn_text *valu
     size_t left = c->end - c->pos;
     if (h->value > left) {
         c->pos = at;
-        tn_cbor_reject(c, TN_ERR_TRUNCATED, "expected %s of %" PRIu64 " bytes but only %zu follow",
-                       name_of((uint8_t)(h->major << 5)), h->value, left);
-        return false;
+        return tn_cbor_reject(c, TN_ERR_TRUNCATED, "expected %s of %" PRIu64 " bytes but only %zu follow",
+                              name_of((uint8_t)(h->major << 5)), h->value, left);
     }
     const uint8_t *body = c->data + c->pos;
     size_t n = (size_t)h->value;
     size_t valid = h->major == BYTES || tn_cbor_is_ascii(body, n) ? n : tn_utf8_valid(body, n);
     if (valid < n) {
         c->pos += valid;
-        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected UTF-8 but found byte 0x%02X", c->data[c->pos]);
-        return false;
+        return tn_cbor_reject(c, TN_ERR_CORRUPT, "expected UTF-8 but found byte 0x%02X", c->data[c->pos]);
     }
     *value = (tn_text){ (const char *)body, n };
     c->pos += n;
@@ -381,10 +359,8 @@ static bool take_chunk(tn_cbor *c, unsigned major, tn_text *chunk)
     }
     size_t at = c->pos;
     head h;
-    if (!is_next(c, major) || c->data[c->pos] == (major << 5 | INDEFINITE)) {
-        unexpected(c, major == TEXT ? "a chunk of text or a break" : "a chunk of bytes or a break");
-        return false;
-    }
+    if (!is_next(c, major) || c->data[c->pos] == (major << 5 | INDEFINITE))
+        return unexpected(c, major == TEXT ? "a chunk of text or a break" : "a chunk of bytes or a break");
     return take_head(c, &h) && take_body(c, at, &h, chunk);
 }
 
@@ -415,11 +391,9 @@ static tn_text take_string(tn_cbor *c, unsigned major, const char *expected)
     tn_text value = nothing;
     size_t at = c->pos;
     head h;
-    if (!take_major(c, major, expected, &h))
-        return nothing;
-    if (h.info == INDEFINITE)
+    if (take_major(c, major, expected, &h) && h.info == INDEFINITE)
         take_chunks(c, major, &value);
-    else
+    else if (!c->status)
         take_body(c, at, &h, &value);
     return value;
 }
@@ -471,10 +445,8 @@ static void take_any(tn_cbor *c, level levels[])
 /* tn_cbor_item() for a container that may be a map: left only between two entries. */
 static bool next_any(tn_cbor *c, level *l)
 {
-    if (l->value_due && c->pos < c->end && c->data[c->pos] == BREAK) {
-        unexpected(c, "a value");
-        return false;
-    }
+    if (l->value_due && c->pos < c->end && c->data[c->pos] == BREAK)
+        return unexpected(c, "a value");
     bool until_break = c->left[c->depth - 1] == UNTIL_BREAK;
     if (!tn_cbor_item(c))
         return false;
@@ -513,16 +485,13 @@ static void put_wide(tn_buf *b, unsigned major, unsigned info, uint64_t value, u
 
 static void put_head(tn_buf *b, unsigned major, uint64_t value)
 {
+    unsigned width = 0;         /* 1 << width bytes */
+    while (width < 3 && value >> (8u << width))
+        width++;
     if (value < 24)
         put_wide(b, major, (unsigned)value, 0, 0);
-    else if (value <= UINT8_MAX)
-        put_wide(b, major, 24, value, 1);
-    else if (value <= UINT16_MAX)
-        put_wide(b, major, 25, value, 2);
-    else if (value <= UINT32_MAX)
-        put_wide(b, major, 26, value, 4);
     else
-        put_wide(b, major, 27, value, 8);
+        put_wide(b, major, 24 + width, value, 1u << width);
 }
 
 void tn_cbor_put_u64(tn_buf *b, uint64_t value)
@@ -547,8 +516,7 @@ static bool half_of(uint32_t bits, uint16_t *half)
         *half = (uint16_t)sign;
     } else if (exponent >= -14 && exponent <= 15 && !(mantissa & 0x1fff)) {
         *half = (uint16_t)(sign | (uint32_t)(exponent + 15) << 10 | mantissa >> 13);
-    } else if (exponent >= -24 && exponent < -14) {        /* a half without the leading one: units of
-                                                            * 2^-24 */
+    } else if (exponent >= -24 && exponent < -14) {     /* subnormal: units of 2^-24 */
         int shift = -1 - exponent;
         mantissa |= 0x800000;
         *half = (uint16_t)(sign | mantissa >> shift);
@@ -565,7 +533,8 @@ void tn_cbor_put_f64(tn_buf *b, double value)
     uint32_t single_bits;
     uint16_t half_bits;
     if (isnan(value) || isinf(value)) {                     /* one NaN stands for all */
-        put_wide(b, SIMPLE, HALF, isnan(value) ? 0x7e00 : value > 0 ? 0x7c00 : 0xfc00, 2);
+        uint64_t infinity = value > 0 ? 0x7c00 : 0xfc00;
+        put_wide(b, SIMPLE, HALF, isnan(value) ? 0x7e00 : infinity, 2);
         return;
     }
     memcpy(&double_bits, &value, sizeof value);

@@ -37,11 +37,9 @@ void tn_cbor_init(tn_cbor *c, const void *data, size_t n, tn_arena *arena);
 /* What comes next, without taking it (tags are stepped over). */
 tn_cbor_type tn_cbor_peek(tn_cbor *c);
 
-/* true: an item follows; false: the array is over */
+/* true: an item of an array, or a key of any type, follows; false: the end was taken */
 static inline bool     tn_cbor_item(tn_cbor *c);
 static inline bool     tn_cbor_key(tn_cbor *c, tn_text *key);   /* next key, a text; false: the map is over */
-/* the same without taking the key: of any type */
-static inline bool     tn_cbor_entry(tn_cbor *c);
 static inline uint64_t tn_cbor_u64(tn_cbor *c);
 static inline tn_text  tn_cbor_text(tn_cbor *c);                /* checked UTF-8 */
 bool     tn_cbor_array(tn_cbor *c);                 /* takes the head of an array */
@@ -60,7 +58,7 @@ bool     tn_cbor_done(tn_cbor *c);                  /* nothing is left; else fai
 const char *tn_cbor_keep(tn_cbor *c, tn_text text);
 
 __attribute__((format(printf, 3, 4)))
-void      tn_cbor_reject(tn_cbor *c, tn_status status, const char *format, ...);
+bool      tn_cbor_reject(tn_cbor *c, tn_status status, const char *format, ...);
 tn_status tn_cbor_fail(const tn_cbor *c, uint64_t offset, tn_error *err);
 
 /* Writing: shortest heads. */
@@ -112,11 +110,6 @@ static inline bool tn_cbor_item(tn_cbor *c)
         return tn_cbor_next_unusual(c);
     c->left[c->depth - 1]--;
     return true;
-}
-
-static inline bool tn_cbor_entry(tn_cbor *c)
-{
-    return tn_cbor_item(c);
 }
 
 static inline tn_text tn_cbor_take_text(tn_cbor *c, const char *expected)

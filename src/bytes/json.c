@@ -16,10 +16,10 @@ static const tn_text nothing = { "", 0 };
 
 /* --- failing --- */
 
-void tn_json_reject(tn_json *j, tn_status status, const char *format, ...)
+bool tn_json_reject(tn_json *j, tn_status status, const char *format, ...)
 {
     if (j->status)
-        return;                 /* the first failure is the one to tell */
+        return false;           /* the first failure counts */
     j->status = status;
     j->at = j->pos;
     j->end = j->pos;
@@ -28,6 +28,7 @@ void tn_json_reject(tn_json *j, tn_status status, const char *format, ...)
     vsnprintf(j->why, sizeof j->why, format, args);
     va_end(args);
     j->why[tn_utf8_valid(j->why, strlen(j->why))] = '\0';      /* a cut must not leave half a character */
+    return false;
 }
 
 tn_status tn_json_fail(const tn_json *j, uint64_t offset, tn_error *err)
@@ -51,43 +52,38 @@ static tn_json_type type_of(char c)
 }
 
 /* Fails because something else than `expected` is at pos. */
-static void unexpected(tn_json *j, const char *expected)
+static bool unexpected(tn_json *j, const char *expected)
 {
     static const char *const names[] = {
         [TN_JSON_OBJECT] = "an object", [TN_JSON_ARRAY] = "an array", [TN_JSON_STRING] = "a string",
         [TN_JSON_NUMBER] = "a number", [TN_JSON_TRUE] = "true", [TN_JSON_FALSE] = "false",
         [TN_JSON_NULL] = "null"
     };
-    if (j->pos == j->end) {
-        tn_json_reject(j, TN_ERR_TRUNCATED, "expected %s but the text ends", expected);
-        return;
-    }
+    if (j->pos == j->end)
+        return tn_json_reject(j, TN_ERR_TRUNCATED, "expected %s but the text ends", expected);
     unsigned char c = (unsigned char)j->text[j->pos];
     tn_json_type type = type_of((char)c);
     if (type != TN_JSON_END)
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found %s", expected, names[type]);
-    else if (c > 0x20 && c < 0x7f)
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found '%c'", expected, c);
-    else
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found byte 0x%02X", expected, c);
+        return tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found %s", expected, names[type]);
+    if (c > 0x20 && c < 0x7f)
+        return tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found '%c'", expected, c);
+    return tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found byte 0x%02X", expected, c);
 }
 
-/* The same where a single character is judged, not a value. */
-static void unexpected_char(tn_json *j, size_t pos, const char *expected)
+/* The same for a single character, not a value. */
+static bool unexpected_char(tn_json *j, size_t pos, const char *expected)
 {
     j->pos = pos;
     if (pos < j->end && j->text[pos] > 0x20 && j->text[pos] < 0x7f)
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found '%c'", expected, j->text[pos]);
-    else
-        unexpected(j, expected);
+        return tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found '%c'", expected, j->text[pos]);
+    return unexpected(j, expected);
 }
 
 /* --- moving about --- */
 
 static bool text_ends_inside_character(const uint8_t *s, size_t left)
 {
-    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || left >= length)
+    if (s[0] < 0xc2 || s[0] > 0xf4 || left >= tn_utf8_length(s[0]))
         return false;
     for (size_t i = 1; i < left; i++)
         if ((s[i] & 0xc0) != 0x80)
@@ -142,15 +138,12 @@ tn_json_type tn_json_peek(tn_json *j)
 
 bool tn_json_open_unusual(tn_json *j, char bracket)
 {
-    if (!take(j, bracket)) {
-        unexpected(j, bracket == '{' ? "an object" : "an array");
-        return false;
-    }
+    if (!take(j, bracket))
+        return unexpected(j, bracket == '{' ? "an object" : "an array");
     if (j->depth == TN_JSON_MAX_DEPTH) {
         j->pos--;
-        tn_json_reject(j, TN_ERR_LIMIT, "expected at most %d nested objects and arrays but found more",
-                       TN_JSON_MAX_DEPTH);
-        return false;
+        return tn_json_reject(j, TN_ERR_LIMIT, "expected at most %d nested objects and arrays but found more",
+                              TN_JSON_MAX_DEPTH);
     }
     j->depth++;
     j->first = true;
@@ -166,9 +159,7 @@ bool tn_json_next_unusual(tn_json *j, char bracket)
     }
     bool follows = j->first ? j->pos < j->end : take(j, ',');
     j->first = false;
-    if (!follows)
-        unexpected_char(j, j->pos, bracket == '}' ? "',' or '}'" : "',' or ']'");
-    return follows;
+    return follows || unexpected_char(j, j->pos, bracket == '}' ? "',' or '}'" : "',' or ']'");
 }
 
 bool tn_json_done(tn_json *j)
@@ -237,23 +228,20 @@ static size_t take_unicode_escape(tn_json *j, size_t p, uint32_t *code)
         return 6;
     if (high >= 0xdc00) {
         j->pos = p;
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected a character but found the lone surrogate \\u%04X", high);
-        return 0;
+        return tn_json_reject(j, TN_ERR_CORRUPT, "expected a character but found the lone surrogate \\u%04X",
+                              high);
     }
     for (size_t i = 0; i < 2; i++) {
-        if (j->end - p <= 6 + i || j->text[p + 6 + i] != "\\u"[i]) {
-            unexpected_char(j, p + 6 + i, "the second half of a surrogate pair");
-            return 0;
-        }
+        if (j->end - p <= 6 + i || j->text[p + 6 + i] != "\\u"[i])
+            return unexpected_char(j, p + 6 + i, "the second half of a surrogate pair");
     }
     uint32_t low = take_hex4(j, p + 8);
     if (low == UINT32_MAX)
         return 0;
     if (low < 0xdc00 || low > 0xdfff) {
         j->pos = p;
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected a low surrogate after \\u%04X but found \\u%04X", high,
-                       low);
-        return 0;
+        return tn_json_reject(j, TN_ERR_CORRUPT, "expected a low surrogate after \\u%04X but found \\u%04X",
+                              high, low);
     }
     *code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
     return 12;
@@ -272,33 +260,18 @@ static size_t take_escape(tn_json *j, size_t p, uint32_t *code)
     case 't': *code = '\t'; return 2;
     case 'u': return take_unicode_escape(j, p, code);
     default:
-        unexpected_char(j, p + 1, "one of \"\\/bfnrtu after a backslash");
-        return 0;
+        return unexpected_char(j, p + 1, "one of \"\\/bfnrtu after a backslash");
     }
 }
 
 static size_t put_utf8(char *out, uint32_t code)
 {
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xc0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3f));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xe0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (code & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (code & 0x3f));
-    return 4;
+    static const uint8_t marks[] = { 0, 0x00, 0xc0, 0xe0, 0xf0 };  /* of the first byte, by length */
+    size_t n = (size_t)1 + (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
+    for (size_t i = n - 1; i > 0; i--, code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(marks[n] | code);
+    return n;
 }
 
 /* Decodes a string that check_string() has passed.  No escape is shorter than what it stands for. */
@@ -327,28 +300,22 @@ static tn_text unescape(tn_json *j, size_t p, size_t end)
 /* Takes a string and checks every escape; gives where its text begins and its closing quote. */
 static bool check_string(tn_json *j, size_t *begin, size_t *close)
 {
-    if (!take(j, '"')) {
-        unexpected(j, "a string");
-        return false;
-    }
+    if (!take(j, '"'))
+        return unexpected(j, "a string");
     *begin = j->pos;
     for (;;) {
         j->pos = tn_json_plain_end(j->text, j->pos, j->end);
-        if (j->pos == j->end) {
-            tn_json_reject(j, TN_ERR_TRUNCATED, "the text ends inside a string");
-            return false;
-        }
+        if (j->pos == j->end)
+            return tn_json_reject(j, TN_ERR_TRUNCATED, "the text ends inside a string");
         char c = j->text[j->pos];
         if (c == '"') {
             *close = j->pos++;
             return true;
         }
-        if (c != '\\') {
-            tn_json_reject(j, TN_ERR_CORRUPT,
-                           "expected control characters in strings to be escaped but found 0x%02X",
-                           (unsigned char)c);
-            return false;
-        }
+        if (c != '\\')
+            return tn_json_reject(j, TN_ERR_CORRUPT,
+                                  "expected control characters in strings to be escaped but found 0x%02X",
+                                  (unsigned char)c);
         uint32_t code;
         size_t length = take_escape(j, j->pos, &code);
         if (!length)
@@ -367,9 +334,8 @@ tn_text tn_json_string_unusual(tn_json *j)
     return (tn_text){ j->text + begin, close - begin };
 }
 
-const char *tn_json_kept(tn_json *j)
+const char *tn_json_keep(tn_json *j, tn_text text)
 {
-    tn_text text = tn_json_string(j);
     if (tn_text_has_nul(text))
         tn_json_reject(j, TN_ERR_CORRUPT, "expected text without NUL characters");
     if (j->status)
@@ -382,10 +348,7 @@ const char *tn_json_kept(tn_json *j)
 
 bool tn_json_colon_unusual(tn_json *j)
 {
-    if (take(j, ':'))
-        return true;
-    unexpected_char(j, j->pos, "':' after a key");
-    return false;
+    return take(j, ':') || unexpected_char(j, j->pos, "':' after a key");
 }
 
 /* --- numbers --- */
@@ -401,10 +364,7 @@ static inline size_t digits_end(const tn_json *j, size_t p)
 static size_t take_digits(tn_json *j, size_t p)
 {
     size_t end = digits_end(j, p);
-    if (end > p)
-        return end;
-    unexpected_char(j, p, "a digit");
-    return 0;
+    return end > p ? end : unexpected_char(j, p, "a digit");
 }
 
 /* How many characters of a number a message shows. */
@@ -417,16 +377,12 @@ static int shown(size_t n)
 static size_t check_number(tn_json *j, bool *integer)
 {
     skip_space(j);
-    if (j->pos == j->end || type_of(j->text[j->pos]) != TN_JSON_NUMBER) {
-        unexpected(j, "a number");
-        return 0;
-    }
+    if (j->pos == j->end || type_of(j->text[j->pos]) != TN_JSON_NUMBER)
+        return unexpected(j, "a number");
     size_t begin = j->pos + (j->text[j->pos] == '-'), p = take_digits(j, begin);
-    if (p && j->text[begin] == '0' && p - begin > 1) {
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected a number without leading zeros but found %.*s",
-                       shown(p - j->pos), j->text + j->pos);
-        return 0;
-    }
+    if (p && j->text[begin] == '0' && p - begin > 1)
+        return tn_json_reject(j, TN_ERR_CORRUPT, "expected a number without leading zeros but found %.*s",
+                              shown(p - j->pos), j->text + j->pos);
     *integer = true;
     if (p && p < j->end && j->text[p] == '.') {
         *integer = false;
@@ -463,19 +419,15 @@ static uint64_t take_integer(tn_json *j, uint64_t lowest, uint64_t highest, bool
     const char *number = j->text + j->pos;
     size_t n = end - j->pos;
     *negative = number[0] == '-';
-    if (!integer || (*negative && (lowest == 0 || number[1] == '0'))) {
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found %.*s",
-                       lowest ? "an integer" : "an integer that is not negative", shown(n), number);
-        return 0;
-    }
+    if (!integer || (*negative && (lowest == 0 || number[1] == '0')))
+        return tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found %.*s",
+                              lowest ? "an integer" : "an integer that is not negative", shown(n), number);
     uint64_t value = 0, limit = *negative ? lowest : highest;
     for (size_t i = *negative; i < n; i++) {
         uint64_t digit = (uint64_t)(number[i] - '0');
-        if (value > limit / 10 || digit > limit - value * 10) {
-            tn_json_reject(j, TN_ERR_LIMIT, "expected an integer of 64 bits but found %.*s", shown(n),
-                           number);
-            return 0;
-        }
+        if (value > limit / 10 || digit > limit - value * 10)
+            return tn_json_reject(j, TN_ERR_LIMIT, "expected an integer of 64 bits but found %.*s", shown(n),
+                                  number);
         value = value * 10 + digit;
     }
     j->pos = end;
@@ -570,17 +522,13 @@ double tn_json_f64(tn_json *j)
 static bool take_word(tn_json *j, const char *word, const char *expected)
 {
     skip_space(j);
-    if (j->pos == j->end || j->text[j->pos] != word[0]) {
-        unexpected(j, expected);
-        return false;
-    }
+    if (j->pos == j->end || j->text[j->pos] != word[0])
+        return unexpected(j, expected);
     size_t n = 1;
     while (word[n] && n < j->end - j->pos && j->text[j->pos + n] == word[n])
         n++;
-    if (word[n]) {
-        unexpected_char(j, j->pos + n, word);
-        return false;
-    }
+    if (word[n])
+        return unexpected_char(j, j->pos + n, word);
     j->pos += n;
     return true;
 }
@@ -635,7 +583,7 @@ static bool skip_to_value(tn_json *j, bool in_object)
     if (!tn_json_next(j, '}'))
         return false;
     skip_string(j);
-    return take(j, ':') || tn_json_colon_unusual(j);
+    return tn_json_colon_unusual(j);
 }
 
 void tn_json_skip(tn_json *j)

@@ -63,13 +63,13 @@ bool     tn_json_bool(tn_json *j);
 void     tn_json_null(tn_json *j);
 void     tn_json_skip(tn_json *j);                  /* any value, fully checked */
 tn_text  tn_json_raw(tn_json *j);                   /* any value, fully checked, as its text */
-/* a string without NUL, in the arena; NULL once the reader has failed */
-const char *tn_json_kept(tn_json *j);
+/* a copy of a text without NUL in the arena; NULL once the reader has failed */
+const char *tn_json_keep(tn_json *j, tn_text text);
 bool     tn_json_done(tn_json *j);                  /* only white space is left; else fails */
 
-/* Fails the reader from outside (a duplicate key, say), at the current place. */
+/* Fails the reader at the current position, for example because of a duplicate key.  Returns false. */
 __attribute__((format(printf, 3, 4)))
-void tn_json_reject(tn_json *j, tn_status status, const char *format, ...);
+bool tn_json_reject(tn_json *j, tn_status status, const char *format, ...);
 
 /* Passes a failure on; offset is that of the text in its file. */
 tn_status tn_json_fail(const tn_json *j, uint64_t offset, tn_error *err);

@@ -372,8 +372,7 @@ bool tn_wia_room(tn_wia_reader *r, uint32_t n)
     if (n < TN_MAX_RANK)
         return true;
     tn_json_peek(&r->j);
-    tn_json_reject(&r->j, TN_ERR_LIMIT, "expected at most %d dimensions but found more", TN_MAX_RANK);
-    return false;
+    return tn_json_reject(&r->j, TN_ERR_LIMIT, "expected at most %d dimensions but found more", TN_MAX_RANK);
 }
 
 int64_t tn_wia_size(tn_wia_reader *r)
@@ -384,9 +383,8 @@ int64_t tn_wia_size(tn_wia_reader *r)
     if (value <= INT64_MAX)
         return (int64_t)value;
     r->j.pos = at;
-    tn_json_reject(&r->j, TN_ERR_LIMIT, "expected a number below 2^63 but found %llu",
-                   (unsigned long long)value);
-    return 0;
+    return tn_json_reject(&r->j, TN_ERR_LIMIT, "expected a number below 2^63 but found %llu",
+                          (unsigned long long)value);
 }
 
 double tn_wia_not_finite(tn_wia_reader *r)

@@ -150,8 +150,7 @@ static bool multiply(tn_wia_reader *r, tn_wia_product *product, tn_text factor, 
     }
     if (!fits || __builtin_mul_overflow(product->factor, value, &product->factor)) {
         r->j.pos = at;
-        tn_json_reject(&r->j, TN_ERR_LIMIT, "expected a factor of 64 bits but found more");
-        return false;
+        return tn_json_reject(&r->j, TN_ERR_LIMIT, "expected a factor of 64 bits but found more");
     }
     return true;
 }

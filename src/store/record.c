@@ -228,7 +228,7 @@ static tn_dtype take_dtype(tn_cbor *c, const char **name)
 
 tn_dtype tn_json_dtype(tn_json *j)
 {
-    const char *name = tn_json_kept(j);
+    const char *name = tn_json_keep(j, tn_json_string(j));
     tn_dtype dtype = name ? tn_dtype_parse(name) : TN_UNKNOWN;
     if (name && dtype == TN_UNKNOWN)
         tn_json_reject(j, TN_ERR_UNSUPPORTED, "type %s is not known to this build", tn_quote_z(name).text);

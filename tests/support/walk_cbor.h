@@ -44,7 +44,7 @@ static inline void walk_cbor(tn_cbor *c)
         break;
     case TN_CBOR_MAP:
         tn_cbor_map(c);
-        while (tn_cbor_entry(c)) {
+        while (tn_cbor_item(c)) {
             walk_cbor(c);
             walk_cbor(c);
         }

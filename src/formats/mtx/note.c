@@ -43,7 +43,7 @@ static const char *const keys[KEYS] = { NAME, DTYPE, INDEX, LAYOUT, META, FILE_M
 static void take_layout(tn_mtx_reader *r, tn_json *j)
 {
     tn_error why;
-    r->layout = tn_json_kept(j);
+    r->layout = tn_json_keep(j, tn_json_string(j));
     if (r->layout && tn_layout_check(r->layout, 2, &why))
         tn_json_reject(j, TN_ERR_CORRUPT, "%s", why.text);
 }
@@ -65,7 +65,7 @@ static void take_item(tn_mtx_reader *r, tn_json *j, tn_text key, unsigned *seen)
         tn_json_reject(j, TN_ERR_CORRUPT, "key %s is there twice", tn_quote(key.ptr, key.len).text);
     *seen |= 1u << which;
     switch (which) {
-    case 0:  r->name = tn_json_kept(j); break;
+    case 0:  r->name = tn_json_keep(j, tn_json_string(j)); break;
     case 1:  r->dtype = tn_json_dtype(j); break;
     case 2:  r->index = tn_json_dtype(j); break;
     case 3:  take_layout(r, j); break;

@@ -124,7 +124,7 @@ static void take_part(tn_json *j, tn_part *p, uint64_t *offset)
     tn_json_object(j);
     while (tn_json_key(j, &key)) {
         if (tn_text_is(key, "role"))
-            p->role = tn_json_kept(j);
+            p->role = tn_json_keep(j, tn_json_string(j));
         else if (tn_text_is(key, "dtype"))
             p->array.dtype = tn_json_dtype(j);
         else if (tn_text_is(key, "shape"))
@@ -161,7 +161,7 @@ static void take_parts(tn_json *j, tn_raw_scaled *s)
 static void take_rotation(tn_json *j, tn_rotation *rotation)
 {
     tn_error why;
-    const char *text = tn_json_kept(j);
+    const char *text = tn_json_keep(j, tn_json_string(j));
     if (text && tn_rotation_parse(text, rotation, &why))
         tn_json_reject(j, TN_ERR_CORRUPT, "%s", why.text);
 }
@@ -169,7 +169,7 @@ static void take_rotation(tn_json *j, tn_rotation *rotation)
 bool tn_raw_take_scaled_item(tn_json *j, tn_text key, tn_raw_scaled *s)
 {
     if (tn_text_is(key, "datatype"))
-        s->scaling.datatype = tn_json_kept(j);
+        s->scaling.datatype = tn_json_keep(j, tn_json_string(j));
     else if (tn_text_is(key, "unpacked"))
         s->scaling.unpacked = tn_json_bool(j);
     else if (tn_text_is(key, "rotation"))
