@@ -232,6 +232,14 @@ void tn_exported_close(tn_exported *exported)
     exported->fd = -1;
 }
 
+tn_status tn_exported_check(const tn_exported *e, uint64_t size, tn_error *err)
+{
+    if (e->offset <= size && e->bytes <= size - e->offset)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_CORRUPT, "the handle says %llu bytes at byte %llu but there are %llu in all",
+                   (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)size);
+}
+
 tn_status tn_buffer_import(tn_exported *exported, bool allow_file, tn_buffer **buffer, tn_error *err)
 {
     const tn_provider *provider = find_provider(exported->type, err);

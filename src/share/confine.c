@@ -57,107 +57,81 @@ static const int saving[] = {
     SCMP_SYS(fgetxattr), SCMP_SYS(fsetxattr), SCMP_SYS(flistxattr), SCMP_SYS(fremovexattr),
 };
 
-#define ALLOW(filter, list) allow((filter), (list), sizeof(list) / sizeof *(list))
+/* Calls that depend on their arguments. */
+typedef struct rule {
+    int                 call;
+    unsigned            nconditions;
+    struct scmp_arg_cmp conditions[2];  /* number of the argument, comparison, value or mask, masked value */
+    unsigned            error;          /* 0: the call is allowed; else it fails with this */
+} rule;
 
-static int allow(scmp_filter_ctx filter, const int *calls, size_t n)
-{
-    int problem = 0;
-    for (size_t i = 0; i < n && !problem; i++)
-        problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
-    return problem;
-}
-
-static int allow_ioctl(scmp_filter_ctx filter, unsigned long request)
-{
-    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, request, 0));
-}
-
-/* Without F_SETOWN and F_SETSIG, which could send signals to any process. */
-static int allow_fcntl(scmp_filter_ctx filter)
-{
-    static const unsigned commands[] = {
-        F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_GET_SEALS, F_ADD_SEALS,
-    };
-    int problem = 0;
-    for (size_t i = 0; i < sizeof commands / sizeof *commands && !problem; i++)
-        problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
-                                   SCMP_A1(SCMP_CMP_EQ, commands[i], 0));
-    return problem;
-}
+#define IOCTL(request) { SCMP_SYS(ioctl), 1, { { 1, SCMP_CMP_EQ, (request), 0 } }, 0 }
+#define FCNTL(command) { SCMP_SYS(fcntl), 1, { { 1, SCMP_CMP_EQ, (command), 0 } }, 0 }
 
 /* New memory is never executable. */
-static int allow_memory(scmp_filter_ctx filter)
+static const rule usual_rules[] = {
+    { SCMP_SYS(mmap), 1, { { 2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0 } }, 0 },
+    { SCMP_SYS(mprotect), 1, { { 2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0 } }, 0 },
+};
+
+static const rule serving_rules[] = { IOCTL(SIOCOUTQ) };        /* tn_socket_unread() */
+
+static const rule attaching_rules[] = {
+    IOCTL(TCGETS), IOCTL(TIOCGWINSZ), IOCTL(DMA_BUF_IOCTL_SYNC),
+    /* Without F_SETOWN and F_SETSIG, which could send signals to any process. */
+    FCNTL(F_DUPFD), FCNTL(F_DUPFD_CLOEXEC), FCNTL(F_GETFD), FCNTL(F_SETFD), FCNTL(F_GETFL),
+    FCNTL(F_GET_SEALS), FCNTL(F_ADD_SEALS),
+    /* Threads and no processes.  The arguments of clone3() are in memory, which a filter cannot read.  Told
+     * that there is no clone3(), the C library calls clone(). */
+    { SCMP_SYS(clone3), 0, { { 0 } }, ENOSYS },
+    { SCMP_SYS(clone), 1, { { 0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD } }, 0 },
+    /* Reading its own limits, not setting them. */
+    { SCMP_SYS(prlimit64), 2, { { 0, SCMP_CMP_EQ, 0, 0 }, { 2, SCMP_CMP_EQ, 0, 0 } }, 0 },
+};
+
+static const rule saving_rules[] = { IOCTL(FICLONERANGE) };
+
+/* What a process may call. */
+typedef struct allowance {
+    const int  *calls;
+    size_t      ncalls;
+    const rule *rules;
+    size_t      nrules;
+} allowance;
+
+#define COUNTED(list) (list), sizeof(list) / sizeof *(list)
+static const allowance for_usual = { COUNTED(usual), COUNTED(usual_rules) };
+static const allowance for_serving = { COUNTED(serving), COUNTED(serving_rules) };
+static const allowance for_attaching = { COUNTED(attaching), COUNTED(attaching_rules) };
+static const allowance for_saving = { COUNTED(saving), COUNTED(saving_rules) };
+
+static int allow(scmp_filter_ctx filter, const allowance *a)
 {
-    struct scmp_arg_cmp data = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
-    int problem = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, &data);
-    return problem ? problem : seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, &data);
+    int problem = 0;
+    for (size_t i = 0; i < a->ncalls && !problem; i++)
+        problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, a->calls[i], 0);
+    for (size_t i = 0; i < a->nrules && !problem; i++) {
+        const rule *r = &a->rules[i];
+        uint32_t action = r->error ? SCMP_ACT_ERRNO(r->error) : SCMP_ACT_ALLOW;
+        problem = seccomp_rule_add_array(filter, action, r->call, r->nconditions, r->conditions);
+    }
+    return problem;
 }
 
-/* Threads and no processes.  What clone3() is to make lies in memory, which a
- * filter cannot look at; told that there is no such call, the C library takes clone(). */
-static int allow_threads(scmp_filter_ctx filter)
+/* Loads a filter for the first `n` of a list, and for what every process needs. */
+static tn_status confine(const allowance *const *list, size_t n, tn_error *err)
 {
-    int problem = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-    return problem ? problem : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-                                                SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
-}
-
-/* Reading its own limits is allowed, setting them is not. */
-static int allow_limits(scmp_filter_ctx filter)
-{
-    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, SCMP_A0(SCMP_CMP_EQ, 0, 0),
-                            SCMP_A2(SCMP_CMP_EQ, 0, 0));
-}
-
-static int add_usual(scmp_filter_ctx filter)
-{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    if (!filter)
+        return tn_fail_nomem(err);
     int problem = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-    if (!problem)
-        problem = ALLOW(filter, usual);
-    if (!problem)
-        problem = allow_memory(filter);
     if (!problem)               /* abort(), but of nobody else */
         problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
                                    SCMP_A0(SCMP_CMP_EQ, (uint64_t)getpid(), 0));
-    return problem;
-}
-
-static int add_serving(scmp_filter_ctx filter)
-{
-    int problem = ALLOW(filter, serving);
-    return problem ? problem : allow_ioctl(filter, SIOCOUTQ);           /* tn_socket_unread() */
-}
-
-static int add_attaching(scmp_filter_ctx filter)
-{
-    static const unsigned long of_terminals[] = { TCGETS, TIOCGWINSZ };
-    int problem = ALLOW(filter, attaching);
-    for (size_t i = 0; i < sizeof of_terminals / sizeof *of_terminals && !problem; i++)
-        problem = allow_ioctl(filter, of_terminals[i]);
     if (!problem)
-        problem = allow_ioctl(filter, DMA_BUF_IOCTL_SYNC);
-    if (!problem)
-        problem = allow_fcntl(filter);
-    if (!problem)
-        problem = allow_threads(filter);
-    return problem ? problem : allow_limits(filter);
-}
-
-static int add_saving(scmp_filter_ctx filter)
-{
-    int problem = ALLOW(filter, saving);
-    return problem ? problem : allow_ioctl(filter, FICLONERANGE);
-}
-
-/* Builds the filter from these functions, up to NULL. */
-static tn_status confine(int (*const *add)(scmp_filter_ctx), tn_error *err)
-{
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    int problem = 0;
-    if (!filter)
-        return tn_fail_nomem(err);
-    for (; *add && !problem; add++)
-        problem = (*add)(filter);
+        problem = allow(filter, &for_usual);
+    for (size_t i = 0; i < n && !problem; i++)
+        problem = allow(filter, list[i]);
     if (!problem)
         problem = seccomp_load(filter);
     seccomp_release(filter);
@@ -168,9 +142,9 @@ static tn_status confine(int (*const *add)(scmp_filter_ctx), tn_error *err)
 
 tn_status tn_offer_confine(tn_offer *offer, const char **how, tn_error *err)
 {
-    static int (*const all[])(scmp_filter_ctx) = { add_usual, add_serving, NULL };
+    static const allowance *const list[] = { &for_serving };
     (void)offer;
-    tn_status status = confine(all, err);
+    tn_status status = confine(list, 1, err);
     if (!status && how)
         *how = "seccomp: no files, no programs, no connections of its own";
     return status;
@@ -188,13 +162,12 @@ static void fetch_digests(void)
 
 tn_status tn_attach_confine(const char *out, bool temporary, const char **how, tn_error *err)
 {
-    static int (*const without_files[])(scmp_filter_ctx) = { add_usual, add_attaching, NULL };
-    static int (*const with_files[])(scmp_filter_ctx) = { add_usual, add_attaching, add_saving, NULL };
+    static const allowance *const list[] = { &for_attaching, &for_saving };
     bool files = out || temporary;
     if (files)
         fetch_digests();
     bool restricted = files && tn_landlock(out);
-    tn_status status = confine(files ? with_files : without_files, err);
+    tn_status status = confine(list, files ? 2 : 1, err);
     if (status || !how)
         return status;
     if (!files)

@@ -362,10 +362,7 @@ static tn_status check_length(const memory *m, const tn_exported *e, tn_error *e
     if (result)
         return fail(err, result, "cannot ask for the size of CUDA memory");
     uint64_t before = m->base - start, size = before <= length ? length - before : 0;
-    if (e->offset <= size && e->bytes <= size - e->offset)
-        return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, "the handle says %llu bytes at byte %llu but there are %llu in all",
-                   (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)size);
+    return tn_exported_check(e, size, err);
 }
 
 static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_error *err)

@@ -27,15 +27,6 @@ struct tn_dma_buf_calls tn_dma_buf_calls = { .open = open_device, .ioctl = contr
 
 /* ---- where it comes from ---- */
 
-static tn_status size_and_seal(int memfd, uint64_t extent, tn_error *err)
-{
-    if (tn_memory_calls.ftruncate(memfd, (off_t)extent) != 0)
-        return tn_fail_errno(err, errno, "cannot size the memfd of a dma-buf");
-    if (tn_memory_calls.add_seals(memfd, F_SEAL_SHRINK) != 0)       /* udmabuf asks for it */
-        return tn_fail_errno(err, errno, "cannot seal the size of the memfd of a dma-buf");
-    return TN_OK;
-}
-
 static tn_status ask_udmabuf(int device, int memfd, uint64_t extent, int *fd, tn_error *err)
 {
     struct udmabuf_create create = { .memfd = (uint32_t)memfd, .flags = UDMABUF_FLAGS_CLOEXEC,
@@ -53,12 +44,11 @@ static tn_status ask_udmabuf(int device, int memfd, uint64_t extent, int *fd, tn
 /* The pages outlive the memfd, which nobody needs afterwards. */
 static tn_status from_udmabuf(int device, uint64_t extent, int *fd, tn_error *err)
 {
-    int memfd = tn_memfd_create(0);
-    if (memfd < 0)
-        return tn_fail_errno(err, errno, "cannot make a memfd");
-    tn_status status = size_and_seal(memfd, extent, err);
-    if (!status)
-        status = ask_udmabuf(device, memfd, extent, fd, err);
+    int memfd;
+    tn_status status = tn_memfd_new(0, extent, F_SEAL_SHRINK, &memfd, err);     /* udmabuf asks for the seal */
+    if (status)
+        return status;
+    status = ask_udmabuf(device, memfd, extent, fd, err);
     close(memfd);
     return status;
 }
@@ -201,11 +191,7 @@ static tn_status check_length(const tn_exported *e, tn_error *err)
     off_t end = tn_dma_buf_calls.lseek(e->fd, 0, SEEK_END);
     if (end < 0)
         return tn_fail_errno(err, errno, "cannot ask a dma-buf for its size");
-    if (e->offset <= (uint64_t)end && e->bytes <= (uint64_t)end - e->offset)
-        return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT,
-                   "the handle says %llu bytes at byte %llu but the dma-buf has %llu in all",
-                   (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)end);
+    return tn_exported_check(e, (uint64_t)end, err);
 }
 
 static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_error *err)

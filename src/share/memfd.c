@@ -43,24 +43,28 @@ static bool query(const char **why)
 
 /* ---- making ---- */
 
-static tn_status size_and_seal(int fd, uint64_t size, tn_error *err)
+tn_status tn_memfd_new(unsigned flags, uint64_t size, int seals, int *fd, tn_error *err)
 {
-    if (tn_memory_calls.ftruncate(fd, (off_t)size) != 0)
-        return tn_fail_errno(err, errno, "cannot size a memfd");
-    if (tn_memory_calls.add_seals(fd, SEALED_SIZE) != 0)
-        return tn_fail_errno(err, errno, "cannot seal the size of a memfd");
-    return TN_OK;
+    *fd = tn_memfd_create(flags);
+    if (*fd < 0)
+        return tn_fail_errno(err, errno, "cannot make a memfd");
+    tn_status status = TN_OK;
+    if (tn_memory_calls.ftruncate(*fd, (off_t)size) != 0)
+        status = tn_fail_errno(err, errno, "cannot size a memfd");
+    else if (tn_memory_calls.add_seals(*fd, seals) != 0)
+        status = tn_fail_errno(err, errno, "cannot seal the size of a memfd");
+    if (status)
+        close(*fd);
+    return status;
 }
 
 /* A new memfd of `size` bytes, mapped: b->fd and b->base. */
 static tn_status make(tn_buffer *b, uint64_t size, unsigned flags, tn_map_request r, tn_error *err)
 {
-    r.fd = tn_memfd_create(flags);
-    if (r.fd < 0)
-        return tn_fail_errno(err, errno, "cannot make a memfd");
-    tn_status status = size_and_seal(r.fd, size, err);
-    if (!status)
-        status = tn_map(&r, &b->base, err);
+    tn_status status = tn_memfd_new(flags, size, SEALED_SIZE, &r.fd, err);
+    if (status)
+        return status;
+    status = tn_map(&r, &b->base, err);
     if (status) {
         close(r.fd);
         return status;
@@ -238,14 +242,6 @@ static tn_status check_kind(const found *f, bool read_only, bool allow_file, tn_
                  : TN_OK;
 }
 
-static tn_status check_length(const found *f, const tn_exported *e, tn_error *err)
-{
-    if (e->offset <= f->size && e->bytes <= f->size - e->offset)
-        return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, "the handle says %llu bytes at byte %llu but there are %llu in all",
-                   (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)f->size);
-}
-
 /* Guarded, sealed or not: no seal keeps a peer that may write from making holes, and where there is no page
  * left to fill one (huge pages; vm.overcommit_memory=2), touching it is SIGBUS, too.
  *
@@ -291,7 +287,7 @@ static tn_status import(tn_buffer *b, const tn_exported *exported, bool allow_fi
     if (!status)
         status = check_kind(&f, exported->read_only, allow_file, err);
     if (!status)
-        status = check_length(&f, exported, err);
+        status = tn_exported_check(exported, f.size, err);
     if (!status)
         status = map_found(b, exported->fd, &f, exported->read_only, err);
     if (status)

@@ -117,12 +117,10 @@ static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_
     if (!surface)
         return tn_fail(err, TN_ERR_CORRUPT, "expected the number of an IOSurface but found %lu",
                        (unsigned long)id);
-    uint64_t size = IOSurfaceGetAllocSize(surface);
-    if (e->offset > size || e->bytes > size - e->offset) {
+    tn_status status = tn_exported_check(e, IOSurfaceGetAllocSize(surface), err);
+    if (status) {
         CFRelease(surface);
-        return tn_fail(err, TN_ERR_CORRUPT,
-                       "the handle says %llu bytes at byte %llu but there are %llu in all",
-                       (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)size);
+        return status;
     }
     take(b, surface, e->read_only ? TN_MEM_READ_ONLY : 0);
     return TN_OK;

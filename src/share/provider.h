@@ -65,6 +65,12 @@ struct tn_provider {
 /* A memfd without bytes that can be sealed, close-on-exec; -1 with errno. */
 int tn_memfd_create(unsigned flags);
 
+/* The same with `size` bytes and these seals. */
+tn_status tn_memfd_new(unsigned flags, uint64_t size, int seals, int *fd, tn_error *err);
+
+/* TN_ERR_CORRUPT: a handle for more than the `size` bytes that there are. */
+tn_status tn_exported_check(const tn_exported *exported, uint64_t size, tn_error *err);
+
 /* NULL: none of that type in this build. */
 const tn_provider *tn_provider_for(tn_handle_type type);
 
