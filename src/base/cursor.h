@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 typedef struct tn_cur {
     const uint8_t *base;
@@ -51,16 +50,6 @@ static inline uint64_t tn_load_u64le(const uint8_t *p)
     for (int i = 7; i >= 0; i--)
         v = v << 8 | p[i];
     return v;
-}
-
-/* A count from the file is accepted only if that many items could still follow. */
-static inline size_t tn_cur_count(tn_cur *c, uint64_t count, size_t min_item_bytes)
-{
-    if (c->bad || count > tn_cur_left(c) / min_item_bytes) {
-        c->bad = true;
-        return 0;
-    }
-    return (size_t)count;
 }
 
 #endif

@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_JOBS = 256 };
 

@@ -62,6 +62,18 @@ static inline int tn_hex_digit(char c)
     return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
+/* Reads exactly n bytes as pairs of hexadecimal digits; false: the text is something else. */
+static inline bool tn_hex_read(tn_text digits, uint8_t *bytes, size_t n)
+{
+    bool valid = digits.len == 2 * n;
+    for (size_t i = 0; valid && i < n; i++) {
+        int high = tn_hex_digit(digits.ptr[2 * i]), low = tn_hex_digit(digits.ptr[2 * i + 1]);
+        valid = high >= 0 && low >= 0;
+        bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    return valid;
+}
+
 /* Bytes of the UTF-8 sequence that begins with this byte, if it is well-formed. */
 static inline size_t tn_utf8_length(uint8_t first)
 {

@@ -8,7 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char crc32c_prefix[] = "crc32c:0x", crc32_prefix[] = "crc32:0x", sha_prefix[] = "sha256:";
+/* What the text of a checksum begins with. */
+static const struct { tn_checksum kind; const char *text; } prefixes[] = {
+    { TN_CHECKSUM_CRC32C, "crc32c:0x" }, { TN_CHECKSUM_CRC32, "crc32:0x" }, { TN_CHECKSUM_SHA256, "sha256:" },
+};
+enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
+
+static bool is_crc(tn_checksum kind)
+{
+    return kind == TN_CHECKSUM_CRC32C || kind == TN_CHECKSUM_CRC32;
+}
 
 /* Reflected, as their values are: the highest bit is the coefficient of x^0. */
 #define CASTAGNOLI UINT32_C(0x82f63b78)
@@ -78,7 +87,7 @@ void tn_digest_join(tn_digest *a, const tn_digest *b, uint64_t size_b)
 tn_status tn_hash_begin(tn_hash *h, tn_checksum kind, tn_error *err)
 {
     *h = (tn_hash){ .kind = kind };
-    if (kind == TN_CHECKSUM_NONE || kind == TN_CHECKSUM_CRC32C || kind == TN_CHECKSUM_CRC32)
+    if (kind == TN_CHECKSUM_NONE || is_crc(kind))
         return TN_OK;
     if (kind != TN_CHECKSUM_SHA256)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "checksum algorithm %d is not one this build computes",
@@ -117,72 +126,62 @@ void tn_hash_free(tn_hash *h)
 void tn_digest_format(const tn_digest *digest, char text[TN_CHECKSUM_TEXT_MAX])
 {
     text[0] = '\0';
-    if (digest->kind == TN_CHECKSUM_CRC32C || digest->kind == TN_CHECKSUM_CRC32)
-        snprintf(text, TN_CHECKSUM_TEXT_MAX, "%s%08X",
-                 digest->kind == TN_CHECKSUM_CRC32 ? crc32_prefix : crc32c_prefix, (unsigned)digest->crc);
-    if (digest->kind != TN_CHECKSUM_SHA256)
-        return;
-    strcpy(text, sha_prefix);
-    for (size_t i = 0; i < sizeof digest->sha256; i++)
-        snprintf(text + strlen(sha_prefix) + 2 * i, 3, "%02x", digest->sha256[i]);
+    for (size_t i = 0; i < PREFIXES; i++)
+        if (prefixes[i].kind == digest->kind)
+            strcpy(text, prefixes[i].text);
+    size_t n = strlen(text);
+    if (is_crc(digest->kind))
+        snprintf(text + n, TN_CHECKSUM_TEXT_MAX - n, "%08X", (unsigned)digest->crc);
+    else if (digest->kind == TN_CHECKSUM_SHA256)
+        for (size_t i = 0; i < sizeof digest->sha256; i++)
+            snprintf(text + n + 2 * i, 3, "%02x", digest->sha256[i]);
 }
 
-static bool begins(const char *text, const char *prefix)
+/* The kind that a text names, and *digits behind its prefix. */
+static tn_checksum find_kind(const char *text, const char **digits)
 {
-    return strncmp(text, prefix, strlen(prefix)) == 0;
+    for (size_t i = 0; i < PREFIXES; i++) {
+        *digits = text + strlen(prefixes[i].text);
+        if (strncmp(text, prefixes[i].text, strlen(prefixes[i].text)) == 0)
+            return prefixes[i].kind;
+    }
+    return TN_CHECKSUM_UNKNOWN;
 }
 
 tn_checksum tn_checksum_kind(const char *text)
 {
-    if (begins(text, crc32c_prefix))
-        return TN_CHECKSUM_CRC32C;
-    if (begins(text, crc32_prefix))
-        return TN_CHECKSUM_CRC32;
-    return begins(text, sha_prefix) ? TN_CHECKSUM_SHA256 : TN_CHECKSUM_UNKNOWN;
+    const char *digits;
+    return find_kind(text, &digits);
 }
 
-static tn_status parse_crc(const char *digits, tn_digest *digest)
+/* 1 to 8 digits. */
+static bool parse_crc(const char *digits, uint32_t *crc)
 {
     size_t n = 0;
-    uint32_t crc = 0;
-    for (; digits[n]; n++) {
+    for (*crc = 0; digits[n]; n++) {
         int digit = tn_hex_digit(digits[n]);
         if (digit < 0 || n == 8)
-            return TN_ERR_CORRUPT;
-        crc = crc << 4 | (uint32_t)digit;
+            return false;
+        *crc = *crc << 4 | (uint32_t)digit;
     }
-    digest->crc = crc;
-    return n ? TN_OK : TN_ERR_CORRUPT;
-}
-
-static tn_status parse_sha256(const char *digits, tn_digest *digest)
-{
-    if (strlen(digits) != 2 * sizeof digest->sha256)
-        return TN_ERR_CORRUPT;
-    for (size_t i = 0; i < sizeof digest->sha256; i++) {
-        int high = tn_hex_digit(digits[2 * i]), low = tn_hex_digit(digits[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return TN_ERR_CORRUPT;
-        digest->sha256[i] = (uint8_t)(high << 4 | low);
-    }
-    return TN_OK;
+    return n > 0;
 }
 
 tn_status tn_digest_parse(const char *text, tn_digest *digest, tn_error *err)
 {
-    *digest = (tn_digest){ .kind = tn_checksum_kind(text) };
-    const char *expected = "\"crc32c:0x...\", \"crc32:0x...\" or \"sha256:...\"";
-    tn_status status = TN_ERR_CORRUPT;
-    if (digest->kind == TN_CHECKSUM_CRC32C || digest->kind == TN_CHECKSUM_CRC32) {
+    const char *digits, *expected = "\"crc32c:0x...\", \"crc32:0x...\" or \"sha256:...\"";
+    *digest = (tn_digest){ .kind = find_kind(text, &digits) };
+    bool valid = false;
+    if (is_crc(digest->kind)) {
         expected = "1 to 8 hexadecimal digits after 0x";
-        status = parse_crc(strchr(text, 'x') + 1, digest);
+        valid = parse_crc(digits, &digest->crc);
     } else if (digest->kind == TN_CHECKSUM_SHA256) {
         expected = "64 hexadecimal digits after sha256:";
-        status = parse_sha256(text + strlen(sha_prefix), digest);
+        valid = tn_hex_read((tn_text){ digits, strlen(digits) }, digest->sha256, sizeof digest->sha256);
     }
-    if (status)
-        return tn_fail(err, status, "checksum: expected %s, found %s", expected, tn_quote_z(text).text);
-    return TN_OK;
+    if (valid)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_CORRUPT, "checksum: expected %s, found %s", expected, tn_quote_z(text).text);
 }
 
 bool tn_digest_equal(const tn_digest *a, const tn_digest *b)

@@ -21,6 +21,11 @@ typedef struct tn_identity {
 
 tn_identity tn_identity_of(const struct stat *st);
 
+static inline bool tn_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 bool tn_identity_same_file(const tn_identity *a, const tn_identity *b);     /* it may have changed */
 bool tn_identity_unchanged(const tn_identity *a, const tn_identity *b);
 

@@ -1,5 +1,6 @@
 /* bytes/place.c - the folder and the name that a path leads to. */
 #include "bytes/place.h"
+#include "bytes/identity.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +18,9 @@ enum {
     MAX_TRIES = 100             /* while others replace what is there */
 };
 
-static tn_status fail_write(tn_error *err, int error_number)
+tn_status tn_fail_write(tn_error *err, int error_number)
 {
-    char buffer[128];
-    const char *reason = strerror_r(error_number, buffer, sizeof buffer);
-    return tn_fail(err, error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO,
-                   "cannot write: %s (nothing was replaced)", reason);
+    return tn_and_say(tn_fail_errno(err, error_number, "cannot write"), " (nothing was replaced)", err);
 }
 
 static tn_status fail_directory(tn_error *err)
@@ -62,12 +60,12 @@ static tn_status look_at(tn_place *place, int *fd, tn_error *err)
     *fd = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     place->exists = *fd >= 0;
     if (!place->exists)
-        return errno == ENOENT ? TN_OK : fail_write(err, errno);
+        return errno == ENOENT ? TN_OK : tn_fail_write(err, errno);
     if (fstat(*fd, &place->old) == 0)
         return TN_OK;
     int problem = errno;
     close(*fd);
-    return fail_write(err, problem);
+    return tn_fail_write(err, problem);
 }
 
 static bool is_link(const tn_place *place)
@@ -82,9 +80,9 @@ static tn_status check_link(const tn_place *place, tn_error *err)
     struct stat folder;
     struct statvfs fs;
     if (fstat(place->folder, &folder) != 0 || fstatvfs(place->folder, &fs) != 0)
-        return fail_write(err, errno);
+        return tn_fail_write(err, errno);
     if (fs.f_flag & ST_NOSYMFOLLOW)
-        return fail_write(err, ELOOP);
+        return tn_fail_write(err, ELOOP);
     bool of_everybody = (folder.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH);
     if (of_everybody && place->old.st_uid != geteuid() && place->old.st_uid != folder.st_uid)
         return tn_fail(err, TN_ERR_IO, "is a symbolic link of another user (%lu) in a folder "
@@ -102,7 +100,7 @@ static tn_status follow_one(tn_place *place, int fd, tn_error *err)
     int problem = errno, from = place->folder;
     close(fd);
     if (status || n < 0)
-        return status ? status : fail_write(err, problem);
+        return status ? status : tn_fail_write(err, problem);
     text[n] = '\0';
     status = enter_folder(place, from, text, err);
     if (!status)
@@ -116,7 +114,7 @@ static bool agrees(const tn_place *place, int seen)
     struct stat st;
     if (seen < 0 || !place->exists)
         return seen < 0 && !place->exists;
-    return fstat(seen, &st) == 0 && st.st_dev == place->old.st_dev && st.st_ino == place->old.st_ino;
+    return fstat(seen, &st) == 0 && tn_same_file(&st, &place->old);
 }
 
 /* Follows the link `fd`.  The kernel is asked first where it leads: it may
@@ -126,7 +124,7 @@ static bool agrees(const tn_place *place, int seen)
 static tn_status follow(tn_place *place, int fd, bool *found, tn_error *err)
 {
     int seen = openat(place->folder, place->name, O_PATH | O_CLOEXEC);
-    tn_status status = seen < 0 && errno != ENOENT ? fail_write(err, errno) : TN_OK;
+    tn_status status = seen < 0 && errno != ENOENT ? tn_fail_write(err, errno) : TN_OK;
     if (status)
         close(fd);
     for (int i = 0; !status && is_link(place); i++) {
@@ -135,7 +133,7 @@ static tn_status follow(tn_place *place, int fd, bool *found, tn_error *err)
             status = look_at(place, &fd, err);
         if (!status && i + 1 == MAX_LINKS && is_link(place)) {
             close(fd);
-            status = fail_write(err, ELOOP);
+            status = tn_fail_write(err, ELOOP);
         }
     }
     if (!status && place->exists)

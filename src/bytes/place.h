@@ -15,6 +15,9 @@ typedef struct tn_place {
     struct stat old;            /* what has the name, if it exists */
 } tn_place;
 
+/* "cannot write: REASON (nothing was replaced)" */
+tn_status tn_fail_write(tn_error *err, int error_number);
+
 /* The path of the folder that the last name of `path` is in; false: it is too long. */
 bool tn_folder_of(const char *path, char folder[PATH_MAX]);
 

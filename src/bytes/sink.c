@@ -47,18 +47,7 @@ struct tn_sink_calls tn_sink_calls = {
     .renameat2 = renameat2,
 };
 
-/* For every failure before the file has its name. */
-static tn_status fail_write(tn_error *err, int error_number)
-{
-    tn_status status = tn_fail_errno(err, error_number, "cannot write");
-    if (err) {
-        size_t n = strlen(err->text);
-        snprintf(err->text + n, sizeof err->text - n, " (nothing was replaced)");
-    }
-    return status;
-}
-
-static tn_status fail_exists(tn_error *err)
+tn_status tn_sink_fail_exists(tn_error *err)
 {
     return tn_refuse(err, TN_ERR_EXISTS, TN_REASON_REPLACE, NULL, "already exists");
 }
@@ -72,12 +61,11 @@ static tn_status fail_range(tn_error *err, uint64_t offset, uint64_t n)
 
 /* ---- temporary names ---- */
 
-/* Is `name` still the open file fd? */
-static bool is_named(int folder, const char *name, int fd)
+bool tn_is_named(int folder, const char *name, int fd)
 {
     struct stat there, open;
     return fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &open) == 0 &&
-           there.st_dev == open.st_dev && there.st_ino == open.st_ino;
+           tn_same_file(&there, &open);
 }
 
 /* A temporary file whose lock can be had belongs to nobody: its writer holds
@@ -86,6 +74,8 @@ static bool is_named(int folder, const char *name, int fd)
 static void remove_if_forgotten(int folder, const char *name)
 {
     int flags = O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
+    if (!tn_is_temporary_name(name))
+        return;
     int fd = openat(folder, name, O_RDWR | flags);      /* NFS locks only what can be written */
     if (fd < 0 && errno == EISDIR) {
         tn_sink_remove_parking(folder, name);
@@ -97,24 +87,26 @@ static void remove_if_forgotten(int folder, const char *name)
         return;
     struct stat st;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && tn_sink_calls.flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-        is_named(folder, name, fd))
+        tn_is_named(folder, name, fd))
         unlinkat(folder, name, 0);
     close(fd);
 }
 
-static void remove_litter(int folder)
+void tn_sink_each_name(int folder, void (*visit)(int folder, const char *name))
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!dir) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        if (tn_is_temporary_name(entry->d_name))
-            remove_if_forgotten(folder, entry->d_name);
-    closedir(dir);
+    if (!dir && fd >= 0)
+        close(fd);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+        visit(folder, entry->d_name);
+    if (dir)
+        closedir(dir);
+}
+
+void tn_sink_remove_litter(int folder)
+{
+    tn_sink_each_name(folder, remove_if_forgotten);
 }
 
 /* ---- opening ---- */
@@ -149,7 +141,7 @@ static int create_named(tn_sink *s, mode_t mode)
         /* Another sink may have taken it for litter before it was locked.
          * Where files cannot be locked at all nobody can. */
         bool lost = tn_sink_calls.flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (!lost && is_named(s->folder, s->temp, fd))
+        if (!lost && tn_is_named(s->folder, s->temp, fd))
             return fd;
         close(fd);
         errno = EEXIST;
@@ -159,13 +151,13 @@ static int create_named(tn_sink *s, mode_t mode)
 }
 
 /* What takes the place of another is the owner's alone until it is published. */
-static tn_status create(tn_sink *s, tn_error *err)
+tn_status tn_sink_create(tn_sink *s, tn_error *err)
 {
     mode_t mode = s->exists ? 0600 : 0666;
     s->fd = create_unnamed(s, mode);
     if (s->fd < 0)
         s->fd = create_named(s, mode);      /* says why if that is impossible too */
-    return s->fd < 0 ? fail_write(err, errno) : TN_OK;
+    return s->fd < 0 ? tn_fail_write(err, errno) : TN_OK;
 }
 
 static tn_status check_old(const struct stat *old, bool replace, tn_error *err)
@@ -174,10 +166,10 @@ static tn_status check_old(const struct stat *old, bool replace, tn_error *err)
         return tn_fail(err, TN_ERR_IO, "is a directory: expected a regular file or none");
     if (!S_ISREG(old->st_mode))
         return tn_fail(err, TN_ERR_IO, "is a FIFO, socket or device: expected a regular file or none");
-    return replace ? TN_OK : fail_exists(err);
+    return replace ? TN_OK : tn_sink_fail_exists(err);
 }
 
-static tn_sink *new_sink(void)
+tn_sink *tn_sink_new(void)
 {
     tn_sink *s = calloc(1, sizeof *s);
     if (!s)
@@ -194,7 +186,7 @@ tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error 
     tn_status status = tn_place_find(path, &place, err);
     if (status)
         return status;
-    tn_sink *s = new_sink();
+    tn_sink *s = tn_sink_new();
     size_t n = strlen(place.name) + 1;
     if (!s || !(s->name = malloc(n))) {
         tn_sink_abandon(s);
@@ -208,8 +200,8 @@ tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error 
     s->old = place.old;
     status = place.exists ? check_old(&place.old, replace, err) : TN_OK;
     if (!status) {
-        remove_litter(s->folder);
-        status = create(s, err);
+        tn_sink_remove_litter(s->folder);
+        status = tn_sink_create(s, err);
     }
     if (status)
         tn_sink_abandon(s);
@@ -241,8 +233,7 @@ bool tn_sink_replaces(const tn_sink *sink, const tn_identity *read, const char *
     if (sink->out || sink->nameless || !path || tn_place_find(path, &place, NULL) != TN_OK)
         return false;
     bool same = sink->name && strcmp(sink->name, place.name) == 0 && fstat(sink->folder, &ours) == 0 &&
-                fstat(place.folder, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
-                ours.st_ino == theirs.st_ino;
+                fstat(place.folder, &theirs) == 0 && tn_same_file(&ours, &theirs);
     close(place.folder);
     return same;
 }
@@ -252,7 +243,7 @@ bool tn_sink_is_beside(const tn_sink *sink, const char *path)
     struct stat ours, theirs;
     char folder[PATH_MAX];
     return tn_folder_of(path, folder) && fstat(sink->folder, &ours) == 0 && stat(folder, &theirs) == 0 &&
-           ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+           tn_same_file(&ours, &theirs);
 }
 
 tn_status tn_sink_check(const tn_sink *sink, tn_error *err)
@@ -262,7 +253,7 @@ tn_status tn_sink_check(const tn_sink *sink, tn_error *err)
 
 tn_status tn_sink_open_fd(int fd, tn_sink **sink, tn_error *err)
 {
-    tn_sink *s = new_sink();
+    tn_sink *s = tn_sink_new();
     if (!s)
         return tn_fail_nomem(err);
     s->nameless = true;
@@ -278,7 +269,7 @@ tn_status tn_sink_open_fd(int fd, tn_sink **sink, tn_error *err)
 
 tn_status tn_sink_open_memory(tn_buf *out, tn_sink **sink, tn_error *err)
 {
-    tn_sink *s = new_sink();
+    tn_sink *s = tn_sink_new();
     if (!s)
         return tn_fail_nomem(err);
     s->out = out;
@@ -324,7 +315,7 @@ tn_status tn_sink_write_open(tn_sink *sink, uint64_t offset, const void *data, s
         if (done <= 0 && problem == EFAULT)
             tn_guard_touch(p, n);       /* a mapped input that is gone: its own error is the one to tell */
         if (done <= 0)
-            return fail_write(err, problem);
+            return tn_fail_write(err, problem);
         p += done;
         offset += (size_t)done;
         n -= (size_t)done;
@@ -367,7 +358,7 @@ tn_status tn_sink_reserve_open(tn_sink *sink, uint64_t size, tn_error *err)
         result = tn_sink_calls.fallocate(sink->fd, 0, 0, (off_t)size);
     while (result != 0 && errno == EINTR);
     if (result != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
-        return fail_write(err, errno);
+        return tn_fail_write(err, errno);
     return TN_OK;
 }
 
@@ -414,7 +405,7 @@ static tn_status copy_in_kernel(copy *c, uint64_t *n, tn_error *err)
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0 && errno != EXDEV && errno != ENOSYS && errno != EINVAL && errno != EOPNOTSUPP)
-            return fail_write(err, errno);
+            return tn_fail_write(err, errno);
         if (done <= 0)          /* 0: the source has shrunk, or a file system that does not say no */
             return TN_OK;
         c->from += (size_t)done;
@@ -550,14 +541,14 @@ static tn_status give_name(tn_sink *s, tn_error *err)
         if (tn_sink_link(s, s->folder, s->name) == 0)
             return TN_OK;
         if (errno == EEXIST && !s->replace)
-            return fail_exists(err);
+            return tn_sink_fail_exists(err);
         if (errno != EEXIST || link_as_temp(s) != 0)
-            return fail_write(err, errno);
+            return tn_fail_write(err, errno);
     }
     int result = s->replace ? tn_sink_calls.renameat2(s->folder, s->temp, s->folder, s->name, 0)
                             : tn_rename_if_free(s->folder, s->temp, s->folder, s->name);
     if (result != 0)
-        return errno == EEXIST && !s->replace ? fail_exists(err) : fail_write(err, errno);
+        return errno == EEXIST && !s->replace ? tn_sink_fail_exists(err) : tn_fail_write(err, errno);
     s->temp[0] = '\0';
     return TN_OK;
 }
@@ -601,13 +592,13 @@ static tn_status keep_attributes(tn_sink *s, tn_error *err)
     return tn_attributes_keep((tn_replaced){ s->folder, s->name, &s->old }, s->fd, &s->lost, err);
 }
 
-static void tell(const tn_sink *s)
+void tn_sink_tell(const tn_listener *listener, const tn_lost *lost, const char *what)
 {
-    char text[sizeof s->lost.text + 80];
-    if (s->lost.length == 0 || !s->listener.note)
+    char text[sizeof lost->text + 80];
+    if (lost->length == 0 || !listener->note)
         return;
-    snprintf(text, sizeof text, "replaced, but not all of the old file could be kept: %s", s->lost.text);
-    s->listener.note(s->listener.context, s->listener.path, text);
+    snprintf(text, sizeof text, "replaced, but not all of the old %s could be kept: %s", what, lost->text);
+    listener->note(listener->context, listener->path, text);
 }
 
 tn_status tn_sink_settle_file(tn_sink *s, uint64_t size, tn_error *err)
@@ -620,7 +611,7 @@ tn_status tn_sink_settle_file(tn_sink *s, uint64_t size, tn_error *err)
     if (status)
         return status;
     if (tn_sink_calls.ftruncate(s->fd, (off_t)size) != 0 || (!s->nameless && tn_sync_fd(s->fd) != 0))
-        return fail_write(err, errno);
+        return tn_fail_write(err, errno);
     return TN_OK;
 }
 
@@ -628,7 +619,7 @@ tn_status tn_sink_settle_file(tn_sink *s, uint64_t size, tn_error *err)
  * folders. */
 tn_status tn_sink_sync_folder(tn_sink *s, tn_error *err)
 {
-    tell(s);
+    tn_sink_tell(&s->listener, &s->lost, "file");
     if (tn_sync_fd(s->folder) != 0 && errno != EINVAL)
         return tn_fail_errno(err, errno,
                              "the new file is in its place, but its folder cannot be made durable");
@@ -659,20 +650,6 @@ int tn_sink_fd(const tn_sink *sink)
     return sink->fd;
 }
 
-/* ---- for sink_set.c ---- */
-
-tn_sink *tn_sink_new(void) { return new_sink(); }
-
-bool tn_is_named(int folder, const char *name, int fd) { return is_named(folder, name, fd); }
-
-void tn_sink_remove_litter(int folder) { remove_litter(folder); }
-
-tn_status tn_sink_make(tn_sink *sink, tn_error *err) { return create(sink, err); }
-
-tn_status tn_sink_fail_write(tn_error *err, int error_number) { return fail_write(err, error_number); }
-
-tn_status tn_sink_fail_exists(tn_error *err) { return fail_exists(err); }
-
 void tn_sink_free(tn_sink *sink)
 {
     free(sink->name);
@@ -680,8 +657,6 @@ void tn_sink_free(tn_sink *sink)
     pthread_mutex_destroy(&sink->lock);
     free(sink);
 }
-
-/* ---- the end of all ---- */
 
 tn_status tn_sink_publish(tn_sink *sink, uint64_t size, tn_error *err)
 {

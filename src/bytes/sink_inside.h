@@ -8,7 +8,6 @@
 #include "bytes/temporary.h"
 #include "bytes/turns.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -28,8 +27,7 @@ typedef struct tn_sink_place {
     uint64_t     size;          /* that it is expected to have */
     const void  *head;          /* its first bytes, or NULL */
     size_t       head_size;
-    dev_t        dev;
-    ino_t        ino;
+    struct stat  own;           /* of the file, when it was created */
 } tn_sink_place;
 
 struct tn_sink {
@@ -65,12 +63,17 @@ bool tn_is_named(int folder, const char *name, int fd);
 /* Removes the temporary files of processes that are gone. */
 void tn_sink_remove_litter(int folder);
 
-/* Makes the file of a sink, without a name or with a temporary one; the owner's alone if it `exists`. */
-tn_status tn_sink_make(tn_sink *sink, tn_error *err);
+/* Calls `visit` for every name in the folder, if it can be listed. */
+void tn_sink_each_name(int folder, void (*visit)(int folder, const char *name));
 
-/* A failure that left everything as it was. */
-tn_status tn_sink_fail_write(tn_error *err, int error_number);
+/* Creates the file of a sink, without a name or with a temporary one.  If it `exists` already, only its owner
+ * has access to the new file. */
+tn_status tn_sink_create(tn_sink *sink, tn_error *err);
+
 tn_status tn_sink_fail_exists(tn_error *err);
+
+/* Tells the listener what is lost of the old "file" or "files". */
+void tn_sink_tell(const tn_listener *listener, const tn_lost *lost, const char *what);
 
 tn_status tn_sink_write_open(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err);
 tn_status tn_sink_reserve_open(tn_sink *sink, uint64_t size, tn_error *err);

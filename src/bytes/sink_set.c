@@ -4,7 +4,6 @@
 #include "bytes/sink_calls.h"
 #include "bytes/sink_inside.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -65,23 +64,12 @@ static bool open_parking(tn_sink_set *set)
     return false;
 }
 
-/* Only what a set puts there: numbers that are files. */
-static void empty_parking(int parking)
+/* A set puts only files there whose names are numbers. */
+static void remove_parked(int parking, const char *name)
 {
-    int fd = openat(parking, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!dir) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        struct stat st;
-        if (is_number(entry->d_name) && fstatat(parking, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(st.st_mode))
-            unlinkat(parking, entry->d_name, 0);
-    }
-    closedir(dir);
+    struct stat st;
+    if (is_number(name) && fstatat(parking, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+        unlinkat(parking, name, 0);
 }
 
 void tn_sink_remove_parking(int folder, const char *name)
@@ -90,7 +78,7 @@ void tn_sink_remove_parking(int folder, const char *name)
     if (fd < 0)
         return;
     if (tn_sink_calls.flock(fd, LOCK_EX | LOCK_NB) == 0 && tn_is_named(folder, name, fd)) {
-        empty_parking(fd);
+        tn_sink_each_name(fd, remove_parked);
         unlinkat(folder, name, AT_REMOVEDIR);
     }
     close(fd);
@@ -107,10 +95,9 @@ static tn_status make_member(tn_sink *s, tn_error *err)
 {
     tn_sink_set *set = s->place.set;
     tn_lost lost = { .length = 0 };
-    struct stat st;
     s->folder = set->folder;
     s->exists = set->like.exists;
-    tn_status status = tn_sink_make(s, err);
+    tn_status status = tn_sink_create(s, err);
     if (status)
         return status;
     s->place.made = true;
@@ -122,10 +109,8 @@ static tn_status make_member(tn_sink *s, tn_error *err)
         return status;
     if (lost.length)
         set->lost = lost;
-    if (fstat(s->fd, &st) != 0)
-        return tn_sink_fail_write(err, errno);
-    s->place.dev = st.st_dev;
-    s->place.ino = st.st_ino;
+    if (fstat(s->fd, &s->place.own) != 0)
+        return tn_fail_write(err, errno);
     if (s->place.size)
         status = tn_sink_reserve_open(s, s->place.size, err);
     if (!status && s->place.head_size)
@@ -165,7 +150,7 @@ static tn_status wake(tn_turn *turn, tn_error *err)
     } else {
         s->fd = open_parked(s);
         if (s->fd < 0)
-            status = tn_sink_fail_write(err, errno);
+            status = tn_fail_write(err, errno);
     }
     turn->fd = s->fd;
     return status;
@@ -334,19 +319,17 @@ static tn_status settle_member(const tn_sink_member *m, tn_error *err)
 {
     tn_sink *s = m->sink;
     int fd;
-    tn_status status = TN_OK;
     struct stat st;
+    char name[NUMBER_SIZE];
+    number_name(s, name);
     bool asleep = s->place.made && !atomic_load(&s->place.dirty);
     if (s->place.problem)
-        return tn_sink_fail_write(err, s->place.problem);
-    if (asleep) {               /* and durable: nothing to do, unless it has another size */
-        char name[NUMBER_SIZE];
-        number_name(s, name);
-        if (fstatat(s->place.set->parking, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            (uint64_t)st.st_size == m->size)
-            return TN_OK;
-    }
-    status = tn_sink_hold(s, &fd, err);
+        return tn_fail_write(err, s->place.problem);
+    /* it is durable then: nothing to do, unless it has another size */
+    if (asleep && fstatat(s->place.set->parking, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (uint64_t)st.st_size == m->size)
+        return TN_OK;
+    tn_status status = tn_sink_hold(s, &fd, err);
     if (status)
         return status;
     status = tn_sink_settle_file(s, m->size, err);
@@ -379,7 +362,7 @@ static tn_status name_member(const tn_sink_member *m, bool replace, tn_error *er
     else
         result = tn_sink_link(s, set->folder, m->name);
     if (result != 0) {
-        tn_status status = errno == EEXIST ? fail_taken(replace, err) : tn_sink_fail_write(err, errno);
+        tn_status status = errno == EEXIST ? fail_taken(replace, err) : tn_fail_write(err, errno);
         return tn_in_file(status, m->name, err);
     }
     s->place.named = true;
@@ -395,8 +378,7 @@ static void take_back(const tn_sink_member *m)
     struct stat st;
     int folder = s->place.set->folder;
     if (s->place.named && fstatat(folder, m->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        st.st_dev == s->place.dev &&
-        st.st_ino == s->place.ino)
+        tn_same_file(&st, &s->place.own))
         unlinkat(folder, m->name, 0);
 }
 
@@ -416,17 +398,8 @@ static tn_status name_all(tn_sink_set *set, const tn_sink_member *members, size_
     for (size_t i = 0; i < n && !status; i++)
         status = name_member(&members[i], last->replace, err);
     if (!status && tn_sync_fd(set->folder) != 0 && errno != EINVAL)
-        status = tn_sink_fail_write(err, errno);
+        status = tn_fail_write(err, errno);
     return status ? status : tn_sink_take_place(last, err);
-}
-
-static void tell(const tn_sink_set *set)
-{
-    char text[sizeof set->lost.text + 80];
-    if (set->lost.length == 0 || !set->listener.note)
-        return;
-    snprintf(text, sizeof text, "replaced, but not all of the old files could be kept: %s", set->lost.text);
-    set->listener.note(set->listener.context, set->listener.path, text);
 }
 
 tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, size_t n, tn_sink *last,
@@ -440,7 +413,7 @@ tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, s
     for (size_t i = 0; status && i < n; i++)
         take_back(&members[i]);
     if (!status) {
-        tell(set);
+        tn_sink_tell(&set->listener, &set->lost, "files");
         status = tn_sink_sync_folder(last, err);
     }
     tn_sink_abandon(last);

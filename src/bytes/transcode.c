@@ -78,10 +78,8 @@ static void encode_array(encoder *e)
 static bool push_key(encoder *e, tn_text text)
 {
     key *keys = tn_grow(e->keys, e->nkeys, &e->cap, sizeof *keys);
-    if (!keys) {
-        tn_json_reject(e->j, TN_ERR_NOMEM, "out of memory");
-        return false;
-    }
+    if (!keys)
+        return tn_json_reject(e->j, TN_ERR_NOMEM, "out of memory");
     e->keys = keys;
     e->keys[e->nkeys++] = (key){ text, e->j->pos };
     return true;
@@ -170,34 +168,23 @@ void tn_json_to_cbor(tn_json *j, tn_buf *out)
 
 static bool decode_item(tn_cbor *c, tn_buf *out);
 
-static bool decode_array(tn_cbor *c, tn_buf *out)
-{
-    tn_cbor_array(c);
-    tn_buf_putc(out, '[');
-    for (bool first = true; tn_cbor_item(c); first = false) {
-        if (!first)
-            tn_buf_putc(out, ',');
-        if (!decode_item(c, out))
-            return false;
-    }
-    tn_buf_putc(out, ']');
-    return true;
-}
-
-static bool decode_map(tn_cbor *c, tn_buf *out)
+/* The items of an array or the entries of a map. */
+static bool decode_items(tn_cbor *c, tn_buf *out, bool map)
 {
     tn_text text;
-    tn_cbor_map(c);
-    tn_buf_putc(out, '{');
-    for (bool first = true; tn_cbor_key(c, &text); first = false) {
+    (map ? tn_cbor_map : tn_cbor_array)(c);
+    tn_buf_putc(out, map ? '{' : '[');
+    for (bool first = true; map ? tn_cbor_key(c, &text) : tn_cbor_item(c); first = false) {
         if (!first)
             tn_buf_putc(out, ',');
-        tn_json_put_string(out, text.ptr, text.len);
-        tn_buf_putc(out, ':');
+        if (map) {
+            tn_json_put_string(out, text.ptr, text.len);
+            tn_buf_putc(out, ':');
+        }
         if (!decode_item(c, out))
             return false;
     }
-    tn_buf_putc(out, '}');
+    tn_buf_putc(out, map ? '}' : ']');
     return true;
 }
 
@@ -224,8 +211,8 @@ static bool decode_item(tn_cbor *c, tn_buf *out)
     case TN_CBOR_UINT:     tn_buf_printf(out, "%" PRIu64, tn_cbor_u64(c)); return true;
     case TN_CBOR_NEGATIVE: tn_buf_printf(out, "%" PRId64, tn_cbor_i64(c)); return true;
     case TN_CBOR_TEXT:     decode_text(c, out); return true;
-    case TN_CBOR_ARRAY:    return decode_array(c, out);
-    case TN_CBOR_MAP:      return decode_map(c, out);
+    case TN_CBOR_ARRAY:    return decode_items(c, out, false);
+    case TN_CBOR_MAP:      return decode_items(c, out, true);
     case TN_CBOR_FLOAT:    return decode_float(c, out);
     case TN_CBOR_FALSE:
     case TN_CBOR_TRUE:     tn_buf_puts(out, tn_cbor_bool(c) ? "true" : "false"); return true;

@@ -2,6 +2,7 @@
 #include "bytes/windows.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #define USUAL_BUDGET ((uint64_t)256 << 20)
 

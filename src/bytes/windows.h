@@ -10,8 +10,6 @@
 
 #include "base/error.h"
 
-#include <stdbool.h>
-
 #include <tenon/memory.h>
 
 /* TN_ERR_LIMIT: the whole budget is less than such a window. */

@@ -12,7 +12,6 @@
 
 #include <tenon/share.h>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * A forbidden call fails and does not end the process: other threads of the
  * program should fail as for a missing permission, and an attacker gains nothing
  * from the error. */
+#include "base/error.h"
 #include "share/confine.h"
 
 #include <tenon/share.h>

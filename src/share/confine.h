@@ -2,8 +2,6 @@
 #ifndef TN_SHARE_CONFINE_H
 #define TN_SHARE_CONFINE_H
 
-#include "base/error.h"
-
 #include <stdbool.h>
 
 /* From here on this thread, and those it begins, can open, make, replace and

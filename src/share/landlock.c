@@ -7,7 +7,6 @@
 #include "share/confine.h"
 
 #ifdef __linux__
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>

@@ -135,7 +135,6 @@ static tn_status take_header(const uint8_t *bytes, size_t n, size_t descriptors,
 
 typedef struct reader {
     tn_json   j;
-    tn_arena *arena;
     tn_wire  *p;
     tn_text   tensor;           /* its JSON */
     size_t    tensor_at;
@@ -145,17 +144,10 @@ typedef struct reader {
 static const char *take_text(reader *r, size_t least, size_t most)
 {
     tn_text t = tn_json_string(&r->j);
-    if (r->j.status)
-        return NULL;
-    if (t.len < least || t.len > most || tn_text_has_nul(t)) {
+    if (t.len < least || t.len > most || tn_text_has_nul(t))
         tn_json_reject(&r->j, TN_ERR_CORRUPT, "expected text of %zu to %zu bytes without a NUL but found %zu",
                        least, most, t.len);
-        return NULL;
-    }
-    const char *copy = tn_arena_text(r->arena, t.ptr, t.len);
-    if (!copy)
-        tn_json_reject(&r->j, TN_ERR_NOMEM, "out of memory");
-    return copy;
+    return tn_json_keep(&r->j, t);
 }
 
 static uint64_t take_number(reader *r, uint64_t least, uint64_t most)
@@ -167,25 +159,13 @@ static uint64_t take_number(reader *r, uint64_t least, uint64_t most)
     return value;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static void take_opaque(reader *r)
 {
-    uint8_t *out = r->p->opaque;
     tn_text t = tn_json_string(&r->j);
-    bool good = t.len == 2 * sizeof r->p->opaque;
-    for (size_t i = 0; good && i < sizeof r->p->opaque; i++) {
-        int high = hex_digit(t.ptr[2 * i]), low = hex_digit(t.ptr[2 * i + 1]);
-        good = high >= 0 && low >= 0;
-        if (good)
-            out[i] = (uint8_t)(high << 4 | low);
-    }
-    if (!good && !r->j.status)
+    bool lower = true;
+    for (size_t i = 0; i < t.len; i++)
+        lower = lower && tn_lower(t.ptr[i]) == t.ptr[i];
+    if (!lower || !tn_hex_read(t, r->p->opaque, sizeof r->p->opaque))
         tn_json_reject(&r->j, TN_ERR_CORRUPT, "expected %zu hexadecimal digits, small ones",
                        2 * sizeof r->p->opaque);
 }
@@ -302,7 +282,7 @@ tn_status tn_wire_decode(const uint8_t *bytes, size_t n, size_t descriptors, tn_
                          tn_error *err)
 {
     tn_wire own = { 0 };
-    reader r = { .arena = arena, .p = &own };
+    reader r = { .p = &own };
     tn_status status = take_header(bytes, n, descriptors, &own, err);
     if (status)
         return status;
