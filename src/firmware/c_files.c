@@ -24,23 +24,18 @@ typedef struct old_file {
                                      * nobody takes the link for litter */
 } old_file;
 
-static tn_status in_file(tn_error *err, tn_status status, const char *path)
-{
-    return tn_in_file(status, path, err);
-}
-
 /* ---- opening ---- */
 
 static tn_status make_folder(tn_c_files *files, const char *folder, tn_error *err)
 {
+    if (strlen(folder) >= sizeof files->folder)
+        return tn_fail_errno(err, ENAMETOOLONG, "cannot make the folder");
     if (mkdir(folder, 0777) == 0)
         snprintf(files->folder, sizeof files->folder, "%s", folder);
     else if (errno == ENOENT)
-        return in_file(err,
-                       tn_fail(err, TN_ERR_IO, "cannot make the folder: expected its parent folder to exist"),
-                       folder);
+        return tn_fail(err, TN_ERR_IO, "cannot make the folder: expected its parent folder to exist");
     else if (errno != EEXIST)
-        return in_file(err, tn_fail_errno(err, errno, "cannot make the folder"), folder);
+        return tn_fail_errno(err, errno, "cannot make the folder");
     return TN_OK;
 }
 
@@ -49,17 +44,15 @@ static tn_status open_file(tn_c_file *file, const char *folder, const char *name
 {
     int n = snprintf(file->path, sizeof file->path, "%s/%s%s", folder, name, suffix);
     if (n < 0 || (size_t)n >= sizeof file->path)
-        return in_file(err, tn_fail_errno(err, ENAMETOOLONG, "cannot write"), folder);
-    return in_file(err, tn_sink_open(file->path, replace, &file->sink, err), file->path);
+        return tn_in_file(tn_fail_errno(err, ENAMETOOLONG, "cannot write"), folder, err);
+    return tn_in_file(tn_sink_open(file->path, replace, &file->sink, err), file->path, err);
 }
 
 tn_status tn_c_files_open(tn_c_files *files, const char *folder, const char *name, const char *first,
                           const char *second, bool replace, tn_error *err)
 {
     memset(files, 0, sizeof *files);
-    if (strlen(folder) >= sizeof files->folder)
-        return in_file(err, tn_fail_errno(err, ENAMETOOLONG, "cannot make the folder"), folder);
-    tn_status status = make_folder(files, folder, err);
+    tn_status status = tn_in_file(make_folder(files, folder, err), folder, err);
     if (!status)
         status = open_file(&files->first, folder, name, first, replace, err);
     if (!status)
@@ -71,7 +64,7 @@ tn_status tn_c_files_open(tn_c_files *files, const char *folder, const char *nam
 
 tn_status tn_c_file_write(tn_c_file *file, const void *data, size_t n, tn_error *err)
 {
-    tn_status status = in_file(err, tn_sink_write(file->sink, file->size, data, n, err), file->path);
+    tn_status status = tn_in_file(tn_sink_write(file->sink, file->size, data, n, err), file->path, err);
     file->crc = tn_crc32c(file->crc, data, n);
     file->size += n;
     return status;
@@ -110,23 +103,21 @@ static tn_status forget_old(old_file *old, tn_error *err)
         return TN_OK;
     tn_status status = tn_fail_errno(err, problem, "the new files are in their place, but the old one is "
                                      "still here and cannot be removed");
-    return in_file(err, status, old->link);
+    return tn_in_file(status, old->link, err);
 }
 
 /* Whether the name leads elsewhere now. */
 static bool is_new(const old_file *old, const char *path)
 {
     struct stat now;
-    return stat(path, &now) == 0 &&
-           (!old->exists || now.st_ino != old->about.st_ino || now.st_dev != old->about.st_dev);
+    return stat(path, &now) == 0 && (!old->exists || !tn_same_file(&now, &old->about));
 }
 
 /* Links may lead both names to one file. */
 static bool are_one(const tn_c_files *files)
 {
     struct stat a, b;
-    return stat(files->first.path, &a) == 0 && stat(files->second.path, &b) == 0 && a.st_ino == b.st_ino &&
-           a.st_dev == b.st_dev;
+    return stat(files->first.path, &a) == 0 && stat(files->second.path, &b) == 0 && tn_same_file(&a, &b);
 }
 
 static void bring_back(old_file *old, const char *path)
@@ -153,7 +144,7 @@ static tn_status publish(tn_c_file *file, tn_error *err)
 {
     tn_sink *sink = file->sink;
     file->sink = NULL;
-    return in_file(err, tn_sink_publish(sink, file->size, err), file->path);
+    return tn_in_file(tn_sink_publish(sink, file->size, err), file->path, err);
 }
 
 tn_status tn_c_files_publish(tn_c_files *files, tn_error *err)

@@ -27,7 +27,7 @@ static void put_pointer(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, t
         tn_buf_printf(b, "    t.capacity = %lluu;\n    t.data = ", size);
     else
         tn_buf_printf(b, "    t.%s.%s = (%s *)", place, member, type);
-    tn_buf_printf(b, "%s_at(image, %lluu);\n", e->name, at);
+    tn_c_put(b, e, NULL, "$_at(image, %lluu);\n", at);
 }
 
 /* The one scale of a tensor, in the structure itself. */
@@ -51,8 +51,8 @@ static void put_parameters(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t
         return;
     }
     if (e->mli == TN_MLI_2_0)
-        tn_buf_printf(b, "    t.el_params.sa.type = %s_el_param_type;\n    t.el_params.sa.dim = %d;\n",
-                      e->name, t->axis);
+        tn_c_put(b, e, NULL, "    t.el_params.sa.type = $_el_param_type;\n    t.el_params.sa.dim = %d;\n",
+                 t->axis);
     else
         tn_buf_printf(b, "    t.el_params.asym.dim = %d;\n    t.el_params.asym.scale_frac_bits = %d;\n",
                       t->axis, t->frac_bits);
@@ -66,9 +66,8 @@ static void put_parameters(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t
 
 static void put_function(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t)
 {
-    tn_buf_printf(b, "\nstatic inline %s_mli_tensor ", e->name);
-    tn_c_put_id(b, e, "tensor", t);
-    tn_c_put(b, e, "(const void *image)\n{\n    $_mli_tensor t = $_blank();\n");
+    tn_c_put(b, e, t, "\nstatic inline $_mli_tensor $_tensor_@(const void *image)\n{\n"
+             "    $_mli_tensor t = $_blank();\n");
     put_pointer(b, e, t, TN_C_DATA);
     int64_t stride[TN_MLI_MAX_RANK];
     tn_dense_strides(t->rank, t->shape, stride);
@@ -77,7 +76,7 @@ static void put_function(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t)
             tn_buf_printf(b, "    t.mem_stride[%u] = %lld;\n", i, (long long)stride[i]);
         tn_buf_printf(b, "    t.shape[%u] = %lldu;\n", i, (long long)t->shape[i]);
     }
-    tn_buf_printf(b, "    t.rank = %uu;\n    t.el_type = %s_el_%s;\n", t->rank, e->name, t->type->name);
+    tn_c_put(b, e, NULL, "    t.rank = %uu;\n    t.el_type = $_el_%s;\n", t->rank, t->type->name);
     put_parameters(b, e, t);
     tn_buf_puts(b, "    return t;\n}\n");
 }
@@ -87,22 +86,17 @@ static void put_offsets(tn_buf *b, const tn_c_export *e)
     tn_buf_puts(b, "\n/* Data: where it begins, and its bytes. */\n");
     for (size_t i = 0; i < e->count; i++) {
         const tn_c_tensor *t = &e->tensors[i];
-        tn_buf_puts(b, "#define ");
-        tn_c_put_id(b, e, "offset", t);
-        tn_buf_printf(b, " %lluu\n#define ", (unsigned long long)t->at[TN_C_DATA]);
-        tn_c_put_id(b, e, "bytes", t);
-        tn_buf_printf(b, " %lluu\n", (unsigned long long)tn_c_array_bytes(t, e->mli, TN_C_DATA));
+        unsigned long long at = t->at[TN_C_DATA], bytes = tn_c_array_bytes(t, e->mli, TN_C_DATA);
+        tn_c_put(b, e, t, "#define $_offset_@ %lluu\n#define $_bytes_@ %lluu\n", at, bytes);
     }
 }
 
 static void put_each(tn_buf *b, const tn_c_export *e)
 {
-    tn_buf_puts(b, "\n/* X(function, name) for each tensor. */\n");
-    tn_buf_printf(b, "#define %s_count %zu\n#define %s_each(X)", e->name, e->count, e->name);
+    tn_c_put(b, e, NULL, "\n/* X(function, name) for each tensor. */\n"
+             "#define $_count %zu\n#define $_each(X)", e->count);
     for (size_t i = 0; i < e->count; i++) {
-        tn_buf_puts(b, " \\\n    X(");
-        tn_c_put_id(b, e, "tensor", &e->tensors[i]);
-        tn_buf_puts(b, ", ");
+        tn_c_put(b, e, &e->tensors[i], " \\\n    X($_tensor_@, ");
         tn_c_put_literal(b, e->tensors[i].source->name, " \\\n      ");
         tn_buf_puts(b, ")");
     }
@@ -111,22 +105,23 @@ static void put_each(tn_buf *b, const tn_c_export *e)
 
 void tn_c_put_image(tn_buf *b, const tn_c_export *e)
 {
-    tn_c_put(b, e,
-             "/* $.bin, whose integers are little-endian; it lies at a multiple of its alignment. */\n");
-    tn_buf_printf(b, "#define %s_image_bytes %lluu\n", e->name, (unsigned long long)e->image_bytes);
-    tn_buf_printf(b, "#define %s_image_align %lluu\n", e->name, (unsigned long long)e->align);
-    tn_buf_printf(b, "#define %s_image_crc32c 0x%08xu\n", e->name, e->crc);
+    unsigned long long bytes = e->image_bytes, align = e->align;
+    tn_c_put(b, e, NULL,
+             "/* $.bin, whose integers are little-endian; it lies at a multiple of its alignment. */\n"
+             "#define $_image_bytes %lluu\n"
+             "#define $_image_align %lluu\n"
+             "#define $_image_crc32c 0x%08xu\n", bytes, align, e->crc);
     put_offsets(b, e);
-    tn_c_put(b, e, "\n/* Structures that point into the image. */\n"
-                   "static inline void *$_at(const void *image, uint32_t offset)\n{\n"
-                   "    return (void *)((uintptr_t)image + offset);\n}\n\n"
-                   "static inline $_mli_tensor $_blank(void)\n{\n"
-                   "    $_mli_tensor t;\n"
-                   "    unsigned char *p = (unsigned char *)&t;\n"
-                   "    unsigned i;\n"
-                   "    for (i = 0; i < sizeof t; i++)\n"
-                   "        p[i] = 0;\n"
-                   "    return t;\n}\n");
+    tn_c_put(b, e, NULL, "\n/* Structures that point into the image. */\n"
+             "static inline void *$_at(const void *image, uint32_t offset)\n{\n"
+             "    return (void *)((uintptr_t)image + offset);\n}\n\n"
+             "static inline $_mli_tensor $_blank(void)\n{\n"
+             "    $_mli_tensor t;\n"
+             "    unsigned char *p = (unsigned char *)&t;\n"
+             "    unsigned i;\n"
+             "    for (i = 0; i < sizeof t; i++)\n"
+             "        p[i] = 0;\n"
+             "    return t;\n}\n");
     for (size_t i = 0; i < e->count; i++)
         put_function(b, e, &e->tensors[i]);
     put_each(b, e);

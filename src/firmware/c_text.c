@@ -4,12 +4,13 @@
 #include "tensor/array.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <tenon/layout.h>
 
-enum { COLUMNS = 100 };
+enum { COLUMNS = 100, LONGEST_TEXT = 1024 };
 
 const char *tn_c_array_word(tn_c_array array)
 {
@@ -17,21 +18,21 @@ const char *tn_c_array_word(tn_c_array array)
     return words[array];
 }
 
-void tn_c_put(tn_buf *b, const tn_c_export *e, const char *text)
+void tn_c_put(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, const char *format, ...)
 {
-    for (size_t n; *text; text += n) {
-        n = strcspn(text, "$");
-        tn_buf_put(b, text, n);
-        if (text[n] == '$') {
-            tn_buf_puts(b, e->name);
-            n++;
-        }
+    char text[LONGEST_TEXT];
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    b->bad = b->bad || size < 0 || (size_t)size >= sizeof text;
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, "$@");
+        tn_buf_put(b, p, n);
+        if (p[n])
+            tn_buf_puts(b, p[n] == '$' ? e->name : t->id);
+        p += n + (p[n] != '\0');
     }
-}
-
-void tn_c_put_id(tn_buf *b, const tn_c_export *e, const char *what, const tn_c_tensor *t)
-{
-    tn_buf_printf(b, "%s_%s_%s", e->name, what, t->id);
 }
 
 const char *tn_c_type_name(tn_dtype dtype)
@@ -122,9 +123,7 @@ static void put_description(tn_buf *b, const tn_c_tensor *t)
 static void put_table(tn_buf *b, const tn_c_export *e)
 {
     for (size_t i = 0; i < e->count; i++) {
-        tn_buf_puts(b, " *   ");
-        tn_c_put_id(b, e, "tensor", &e->tensors[i]);
-        tn_buf_puts(b, ": ");
+        tn_c_put(b, e, &e->tensors[i], " *   $_tensor_@: ");
         put_description(b, &e->tensors[i]);
         tn_buf_puts(b, ", ");
         tn_c_put_comment(b, e->tensors[i].source->name);
@@ -137,19 +136,18 @@ static void put_table(tn_buf *b, const tn_c_export *e)
 /* Names of MLI's for either set of headers. */
 static void put_types(tn_buf *b, const tn_c_export *e, bool embarc)
 {
-    tn_buf_printf(b, "typedef %s %s_mli_tensor;\n", embarc ? "mli_tensor" : tn_c_versions[e->mli].tensor,
-                  e->name);
+    tn_c_put(b, e, NULL, "typedef %s $_mli_tensor;\n", embarc ? "mli_tensor" : tn_c_versions[e->mli].tensor);
     static const tn_dtype dtypes[] = { TN_INT8, TN_INT16, TN_INT32, TN_FLOAT32 };
     for (tn_c_kind kind = TN_C_FX; kind <= TN_C_FP; kind++) {
         for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
             const tn_c_type *type = tn_c_type_find(kind, dtypes[i]);
             if (type && type->ours[e->mli])
-                tn_buf_printf(b, "#define %s_el_%s %s\n", e->name, type->name,
-                              (embarc ? type->embarc : type->ours)[e->mli]);
+                tn_c_put(b, e, NULL, "#define $_el_%s %s\n", type->name,
+                         (embarc ? type->embarc : type->ours)[e->mli]);
         }
     }
     if (e->mli == TN_MLI_2_0)
-        tn_buf_printf(b, "#define %s_el_param_type %s\n", e->name, embarc ? "MLI_EL_PARAM_SC16_ZP16" : "0");
+        tn_c_put(b, e, NULL, "#define $_el_param_type %s\n", embarc ? "MLI_EL_PARAM_SC16_ZP16" : "0");
 }
 
 static void put_declarations(tn_buf *b, const tn_c_export *e)
@@ -157,33 +155,28 @@ static void put_declarations(tn_buf *b, const tn_c_export *e)
     for (size_t i = 0; i < e->count; i++) {
         const tn_c_tensor *t = &e->tensors[i];
         for (tn_c_array a = TN_C_DATA; a < TN_C_ARRAYS; a++) {
-            uint64_t n = tn_c_array_count(t, e->mli, a);
-            if (!n)
-                continue;
-            tn_buf_printf(b, "extern const %s ", tn_c_type_name(tn_c_array_type(t, e->mli, a)));
-            tn_c_put_id(b, e, tn_c_array_word(a), t);
-            tn_buf_printf(b, "[%llu];\n", (unsigned long long)n);
+            const char *type = tn_c_type_name(tn_c_array_type(t, e->mli, a));
+            unsigned long long n = tn_c_array_count(t, e->mli, a);
+            if (n)
+                tn_c_put(b, e, t, "extern const %s $_%s_@[%llu];\n", type, tn_c_array_word(a), n);
         }
-        tn_buf_printf(b, "extern const %s_mli_tensor ", e->name);
-        tn_c_put_id(b, e, "tensor", t);
-        tn_buf_puts(b, ";\n");
+        tn_c_put(b, e, t, "extern const $_mli_tensor $_tensor_@;\n");
     }
-    tn_c_put(b, e, "\n/* All of them, by the names they had. */\n"
-                   "typedef struct $_entry {\n"
-                   "    const char *name;\n"
-                   "    const $_mli_tensor *tensor;\n"
-                   "} $_entry;\n");
-    tn_buf_printf(b, "#define %s_count %zu\n", e->name, e->count);
-    tn_c_put(b, e, "extern const $_entry $_tensors[$_count];\n");
+    tn_c_put(b, e, NULL, "\n/* All of them, by the names they had. */\n"
+             "typedef struct $_entry {\n"
+             "    const char *name;\n"
+             "    const $_mli_tensor *tensor;\n"
+             "} $_entry;\n"
+             "#define $_count %zu\n"
+             "extern const $_entry $_tensors[$_count];\n", e->count);
 }
 
 void tn_c_put_header(tn_buf *b, const tn_c_export *e)
 {
-    tn_buf_printf(b, "/* %s.h - %zu tensor%s for MLI %s, made by \"tenon export-c\"; not to be edited.\n *\n",
-                  e->name, e->count, e->count == 1 ? "" : "s", tn_c_versions[e->mli].name);
+    tn_c_put(b, e, NULL, "/* $.h - %zu tensor%s for MLI %s, made by \"tenon export-c\"; "
+             "not to be edited.\n *\n", e->count, e->count == 1 ? "" : "s", tn_c_versions[e->mli].name);
     put_table(b, e);
-    tn_c_put(b, e,
-             " *\n"
+    tn_c_put(b, e, NULL, " *\n"
              " * Structures are those of <tenon/mli.h> or, if TENON_USE_EMBARC is defined, of embARC's "
              "\"mli_types.h\". */\n"
              "#ifndef TENON_EXPORT_$_H\n"
@@ -198,8 +191,8 @@ void tn_c_put_header(tn_buf *b, const tn_c_export *e)
         tn_c_put_image(b, e);
     } else {
         put_declarations(b, e);
-        tn_buf_printf(b, "\n#define %s_crc32c 0x%08xu /* of the source that belongs to this header */\n",
-                      e->name, e->crc);
+        tn_c_put(b, e, NULL, "\n#define $_crc32c 0x%08xu /* of the source that belongs to this header */\n",
+                 e->crc);
     }
     tn_buf_puts(b, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
@@ -208,25 +201,18 @@ void tn_c_put_header(tn_buf *b, const tn_c_export *e)
 
 void tn_c_put_source_begin(tn_buf *b, const tn_c_export *e)
 {
-    char align[24];
-    snprintf(align, sizeof align, "%llu", (unsigned long long)e->align);
-    const char *const ways[][2] = { { "#if defined(__GNUC__)\n#define $_ALIGN __attribute__((aligned(",
-                                      ")))\n" },
-                                    { "#elif defined(__cplusplus)\n#define $_ALIGN alignas(", ")\n" },
-                                    { "#else\n#define $_ALIGN _Alignas(", ")\n#endif\n" } };
-    tn_c_put(b, e, "/* $.c - what $.h declares, made by \"tenon export-c\"; not to be edited. */\n"
-                   "#include \"$.h\"\n\n"
-                   "/* Where data is put; define these to have it elsewhere. */\n"
-                   "#ifndef $_ALIGN\n");
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        tn_c_put(b, e, ways[i][0]);
-        tn_buf_puts(b, align);
-        tn_buf_puts(b, ways[i][1]);
-    }
-    tn_c_put(b, e, "#endif\n"
-                   "#ifndef $_SECTION\n"
-                   "#define $_SECTION");
-    if (e->section) {
+    unsigned long long align = e->align;
+    tn_c_put(b, e, NULL, "/* $.c - what $.h declares, made by \"tenon export-c\"; not to be edited. */\n"
+             "#include \"$.h\"\n\n"
+             "/* Where data is put; define these to have it elsewhere. */\n"
+             "#ifndef $_ALIGN\n"
+             "#if defined(__GNUC__)\n#define $_ALIGN __attribute__((aligned(%llu)))\n"
+             "#elif defined(__cplusplus)\n#define $_ALIGN alignas(%llu)\n"
+             "#else\n#define $_ALIGN _Alignas(%llu)\n#endif\n"
+             "#endif\n"
+             "#ifndef $_SECTION\n"
+             "#define $_SECTION", align, align, align);
+    if (e->section) {           /* may contain $ */
         tn_buf_puts(b, " __attribute__((section(\"");
         tn_buf_puts(b, e->section);
         tn_buf_puts(b, "\")))");
@@ -251,11 +237,11 @@ void tn_c_put_array_begin(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t,
     if (array == TN_C_DATA) {
         tn_buf_puts(b, "/* ");
         tn_c_put_comment(b, t->source->name);
-        tn_c_put(b, e, " */\n$_ALIGN $_SECTION ");
+        tn_c_put(b, e, NULL, " */\n$_ALIGN $_SECTION ");
     }
-    tn_buf_printf(b, "const %s ", tn_c_type_name(tn_c_array_type(t, e->mli, array)));
-    tn_c_put_id(b, e, tn_c_array_word(array), t);
-    tn_buf_printf(b, "[%llu] = {\n", (unsigned long long)tn_c_array_count(t, e->mli, array));
+    const char *type = tn_c_type_name(tn_c_array_type(t, e->mli, array));
+    unsigned long long count = tn_c_array_count(t, e->mli, array);
+    tn_c_put(b, e, t, "const %s $_%s_@[%llu] = {\n", type, tn_c_array_word(array), count);
 }
 
 void tn_c_put_array_end(tn_buf *b)
@@ -287,23 +273,18 @@ static void put_container(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t,
                                          [TN_C_SCALE] = "scale",
                                          [TN_C_FRAC] = "scale_frac_bits" };
     tn_dtype dtype = tn_c_array_type(t, e->mli, array);
+    const char *word = tn_c_array_word(array), *kind = dtype == TN_FLOAT32 ? "f" : "i";
+    unsigned bits = tn_dtype_get(dtype)->bits;
     bool points = tn_c_array_count(t, e->mli, array) > 0, bounded = e->mli == TN_MLI_2_0;
     tn_buf_printf(b, ".%s = { ", words[array]);
-    if (bounded && points) {
-        tn_buf_puts(b, ".capacity = sizeof ");
-        tn_c_put_id(b, e, tn_c_array_word(array), t);
-        tn_buf_puts(b, ", .mem = { ");
-    } else if (bounded) {
+    if (bounded && points)
+        tn_c_put(b, e, t, ".capacity = sizeof $_%s_@, .mem = { ", word);
+    else if (bounded)
         tn_buf_puts(b, ".capacity = 0, .mem = { ");
-    }
-    const char *kind = dtype == TN_FLOAT32 ? "f" : "i";
-    tn_buf_printf(b, ".%s%s%u = ", points ? "p" : "", kind, tn_dtype_get(dtype)->bits);
-    if (points) {
-        tn_buf_printf(b, "(%s *)", tn_c_type_name(dtype));
-        tn_c_put_id(b, e, tn_c_array_word(array), t);
-    } else {
-        tn_buf_printf(b, "%d", value);
-    }
+    if (points)
+        tn_c_put(b, e, t, ".p%s%u = (%s *)$_%s_@", kind, bits, tn_c_type_name(dtype), word);
+    else
+        tn_buf_printf(b, ".%s%u = %d", kind, bits, value);
     tn_buf_puts(b, bounded ? " } }" : " }");
 }
 
@@ -315,7 +296,7 @@ static void put_parameters(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t
     }
     tn_buf_puts(b, e->mli == TN_MLI_2_0 ? "    .el_params = { .sa = {\n" : "    .el_params = { .asym = {\n");
     if (e->mli == TN_MLI_2_0)
-        tn_buf_printf(b, "        .type = %s_el_param_type,\n", e->name);
+        tn_c_put(b, e, NULL, "        .type = $_el_param_type,\n");
     tn_buf_puts(b, "        ");
     put_container(b, e, t, TN_C_ZERO, t->zero);
     tn_buf_puts(b, ",\n        ");
@@ -330,41 +311,33 @@ static void put_parameters(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t
 
 void tn_c_put_structure(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t)
 {
-    tn_buf_printf(b, "\nconst %s_mli_tensor ", e->name);
-    tn_c_put_id(b, e, "tensor", t);
-    tn_buf_puts(b, " = {\n    ");
-    if (e->mli == TN_MLI_2_0) {
+    tn_c_put(b, e, t, "\nconst $_mli_tensor $_tensor_@ = {\n    ");
+    if (e->mli == TN_MLI_2_0)
         put_container(b, e, t, TN_C_DATA, 0);
-    } else {
-        tn_buf_puts(b, ".data = (void *)");
-        tn_c_put_id(b, e, "data", t);
-        tn_buf_puts(b, ",\n    .capacity = sizeof ");
-        tn_c_put_id(b, e, "data", t);
-    }
+    else
+        tn_c_put(b, e, t, ".data = (void *)$_data_@,\n    .capacity = sizeof $_data_@");
     tn_buf_puts(b, ",\n");
     if (e->mli != TN_MLI_1_0)
         put_strides(b, t);
     put_integers(b, "shape", t->shape);
-    tn_buf_printf(b, "    .rank = %u,\n    .el_type = %s_el_%s,\n", t->rank, e->name, t->type->name);
+    tn_c_put(b, e, NULL, "    .rank = %u,\n    .el_type = $_el_%s,\n", t->rank, t->type->name);
     put_parameters(b, e, t);
     tn_buf_puts(b, "};\n");
 }
 
 void tn_c_put_source_list(tn_buf *b, const tn_c_export *e)
 {
-    tn_c_put(b, e, "\nconst $_entry $_tensors[$_count] = {\n");
+    tn_c_put(b, e, NULL, "\nconst $_entry $_tensors[$_count] = {\n");
     for (size_t i = 0; i < e->count; i++) {
         tn_buf_puts(b, "    { ");
         tn_c_put_literal(b, e->tensors[i].source->name, "\n      ");
-        tn_buf_puts(b, ", &");
-        tn_c_put_id(b, e, "tensor", &e->tensors[i]);
-        tn_buf_puts(b, i + 1 < e->count ? " },\n" : " }\n");
+        tn_c_put(b, e, &e->tensors[i], ", &$_tensor_@ }%s\n", i + 1 < e->count ? "," : "");
     }
     tn_buf_puts(b, "};\n");
 }
 
 void tn_c_put_source_end(tn_buf *b, const tn_c_export *e)
 {
-    tn_buf_printf(b, "\n#if %s_crc32c != 0x%08xu\n", e->name, e->crc);
-    tn_c_put(b, e, "#error \"$.h belongs to another $.c: export both again\"\n#endif\n");
+    tn_c_put(b, e, NULL, "\n#if $_crc32c != 0x%08xu\n"
+             "#error \"$.h belongs to another $.c: export both again\"\n#endif\n", e->crc);
 }

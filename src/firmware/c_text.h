@@ -19,11 +19,10 @@ typedef struct tn_c_export {
     uint32_t           crc;         /* crc32c of the image, or of the source before its last lines */
 } tn_c_export;
 
-/* Text in which $ stands for the export's name. */
-void tn_c_put(tn_buf *b, const tn_c_export *e, const char *text);
-
-/* "model_data_conv1": what a thing is called that belongs to a tensor. */
-void tn_c_put_id(tn_buf *b, const tn_c_export *e, const char *what, const tn_c_tensor *t);
+/* printf() in which $ is the export's name and @ the identifier of tensor t (NULL: there is no @), so that
+ * "$_data_@" becomes "model_data_conv1".  No argument may contain $ or @. */
+__attribute__((format(printf, 4, 5)))
+void tn_c_put(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, const char *format, ...);
 
 /* "data", "zero", "scale", "frac". */
 const char *tn_c_array_word(tn_c_array array);
@@ -47,7 +46,7 @@ void tn_c_put_source_end(tn_buf *b, const tn_c_export *e);      /* crc must be k
 bool tn_c_put_elements(tn_buf *b, tn_dtype dtype, const uint8_t *elements, size_t n, unsigned *column,
                        size_t *bad);
 
-/* What a header for an image has instead of declarations, see c_image.c. */
+/* The part of a header that stands for declarations if the data is an image, see c_image.c. */
 void tn_c_put_image(tn_buf *b, const tn_c_export *e);
 
 #endif

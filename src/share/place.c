@@ -1,5 +1,6 @@
 /* share/place.c - a socket in the file system: bound, found stale, removed. */
 #include "share/socket.h"
+#include "bytes/identity.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +125,7 @@ void tn_place_close(tn_place *p)
 {
     struct stat st;
     if (p->own.st_ino && p->pid == getpid() && fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        st.st_dev == p->own.st_dev && st.st_ino == p->own.st_ino)
+        tn_same_file(&st, &p->own))
         unlinkat(p->folder, p->name, 0);
     if (p->fd >= 0)
         close(p->fd);
