@@ -111,9 +111,5 @@ void tn_arena_rewind(tn_arena *a, tn_arena_mark mark)
 
 void tn_arena_free(tn_arena *a)
 {
-    for (struct tn_arena_block *b = a->blocks, *older; b; b = older) {
-        older = b->older;
-        free(b);
-    }
-    *a = (tn_arena){ 0 };
+    tn_arena_rewind(a, (tn_arena_mark){ 0 });
 }

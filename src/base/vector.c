@@ -21,27 +21,23 @@ void *tn_grow(void *items, size_t count, size_t *cap, size_t item_size)
     return moved;
 }
 
-/* Grows by n bytes, or sets `bad`. */
+enum { SMALLEST = 64 };
+
+/* Makes room for n more bytes, or sets `bad`. */
 static bool reserve(tn_buf *b, size_t n)
 {
-    if (b->bad)
-        return false;
-    if (n <= b->cap - b->size)
-        return true;
-    size_t need = b->size + n, twice = b->cap * 2;
-    if (need < n) {
-        b->bad = true;
-        return false;
+    if (b->bad || n <= b->cap - b->size)
+        return !b->bad;
+    size_t need = b->size + n, cap = b->cap * 2 > SMALLEST ? b->cap * 2 : SMALLEST;
+    if (cap < need)
+        cap = need;
+    uint8_t *moved = need < n ? NULL : realloc(b->data, cap);
+    b->bad = !moved;
+    if (moved) {
+        b->data = moved;
+        b->cap = cap;
     }
-    size_t cap = need > twice ? need : twice;
-    uint8_t *moved = realloc(b->data, cap < 64 ? 64 : cap);
-    if (!moved) {
-        b->bad = true;
-        return false;
-    }
-    b->data = moved;
-    b->cap = cap < 64 ? 64 : cap;
-    return true;
+    return !b->bad;
 }
 
 void tn_buf_put(tn_buf *b, const void *data, size_t n)

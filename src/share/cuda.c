@@ -56,8 +56,11 @@ static const char *error_text(CUresult result)
     return cuda.cuGetErrorString(result, &text) == CUDA_SUCCESS && text ? text : "no more is known";
 }
 
-static tn_status fail(tn_error *err, CUresult result, const char *what)
+/* TN_OK, or `what` could not be done and the driver's reason. */
+static tn_status check(CUresult result, const char *what, tn_error *err)
 {
+    if (result == CUDA_SUCCESS)
+        return TN_OK;
     tn_status status = TN_ERR_IO;
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         status = TN_ERR_NOMEM;
@@ -123,8 +126,8 @@ typedef struct memory {
 /* From here to leave(), calls of this thread mean the buffer's device. */
 static tn_status enter(const tn_buffer *b, tn_error *err)
 {
-    CUresult result = cuda.cuCtxPushCurrent_v2(((const memory *)b->own)->context);
-    return result ? fail(err, result, "cannot use the CUDA device") : TN_OK;
+    const memory *m = b->own;
+    return check(cuda.cuCtxPushCurrent_v2(m->context), "cannot use the CUDA device", err);
 }
 
 static void leave(void)
@@ -142,12 +145,11 @@ static tn_status acquire(tn_buffer *b, tn_error *err)
     if (!m)
         return tn_fail_nomem(err);
     CUresult result = cuda.cuDevicePrimaryCtxRetain(&m->context, driver.device);
-    if (result) {
+    if (result)
         free(m);
-        return fail(err, result, "cannot use the CUDA device");
-    }
-    b->own = m;
-    return TN_OK;
+    else
+        b->own = m;
+    return check(result, "cannot use the CUDA device", err);
 }
 
 /* ---- the CPU's copy; all but unstage() between enter() and leave() ---- */
@@ -166,12 +168,12 @@ static tn_status stage(tn_buffer *b, tn_error *err)
     tn_status status = tn_map(&r, &base, err);
     if (status)
         return status;
-    CUresult result = b->flags & TN_MEM_PINNED
-                          ? cuda.cuMemHostRegister_v2(base, (size_t)r.extent, CU_MEMHOSTREGISTER_PORTABLE)
-                          : 0;
+    CUresult result = CUDA_SUCCESS;
+    if (b->flags & TN_MEM_PINNED)
+        result = cuda.cuMemHostRegister_v2(base, (size_t)r.extent, CU_MEMHOSTREGISTER_PORTABLE);
     if (result) {
         tn_unmap(base, r.extent);
-        return fail(err, result, "cannot pin by CUDA");
+        return check(result, "cannot pin by CUDA", err);
     }
     b->base = base;
     b->extent = r.extent;
@@ -188,7 +190,7 @@ static void unstage(tn_buffer *b)
 static tn_status fetch(const tn_buffer *b, tn_error *err)
 {
     CUresult result = cuda.cuMemcpyDtoH_v2(b->base, b->device_address, (size_t)b->size);
-    return result ? fail(err, result, "cannot copy from the CUDA device") : TN_OK;
+    return check(result, "cannot copy from the CUDA device", err);
 }
 
 /* Waits for the device: another process may look at once. */
@@ -197,7 +199,7 @@ static tn_status put_back(const tn_buffer *b, tn_error *err)
     CUresult result = cuda.cuMemcpyHtoD_v2(b->device_address, b->base, (size_t)b->size);
     if (!result)
         result = cuda.cuCtxSynchronize();
-    return result ? fail(err, result, "cannot copy to the CUDA device") : TN_OK;
+    return check(result, "cannot copy to the CUDA device", err);
 }
 
 static tn_status map(tn_buffer *b, tn_error *err)
@@ -270,12 +272,12 @@ static tn_status allocate_cleared(memory *m, uint64_t extent, tn_error *err)
     CUresult result = cuda.cuMemAlloc_v2(&m->base, (size_t)extent);
     if (result) {
         m->base = 0;
-        return fail(err, result, "cannot allocate memory of the CUDA device");
+        return check(result, "cannot allocate memory of the CUDA device", err);
     }
     result = cuda.cuMemsetD8_v2(m->base, 0, (size_t)extent);
     if (!result)
         result = cuda.cuCtxSynchronize();
-    return result ? fail(err, result, "cannot clear memory of the CUDA device") : TN_OK;
+    return check(result, "cannot clear memory of the CUDA device", err);
 }
 
 static tn_status fill(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
@@ -328,13 +330,12 @@ static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_
     tn_status status = enter(b, err);
     if (status)
         return status;
-    CUresult result = cuda.cuIpcGetMemHandle(&handle, m->base);
+    status = check(cuda.cuIpcGetMemHandle(&handle, m->base), "cannot export memory of the CUDA device", err);
     leave();
-    if (result)
-        return fail(err, result, "cannot export memory of the CUDA device");
     _Static_assert(sizeof exported->opaque == sizeof handle, "the handle travels as it is");
-    memcpy(exported->opaque, &handle, sizeof handle);
-    return TN_OK;
+    if (!status)
+        memcpy(exported->opaque, &handle, sizeof handle);
+    return status;
 }
 
 static tn_status open_handle(memory *m, const tn_exported *e, tn_error *err)
@@ -342,16 +343,14 @@ static tn_status open_handle(memory *m, const tn_exported *e, tn_error *err)
     CUipcMemHandle handle;
     memcpy(&handle, e->opaque, sizeof handle);
     CUresult result = cuda.cuIpcOpenMemHandle_v2(&m->base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-    if (!result) {
-        m->opened = true;
-        return TN_OK;
-    }
-    m->base = 0;
+    m->opened = result == CUDA_SUCCESS;
+    if (!m->opened)
+        m->base = 0;
     if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE)
         return tn_fail(err, TN_ERR_CORRUPT,
                        "expected a handle of CUDA's but found one that its driver refuses: %s",
                        error_name(result));
-    return fail(err, result, "cannot open a handle of CUDA's");
+    return check(result, "cannot open a handle of CUDA's", err);
 }
 
 static tn_status check_length(const memory *m, const tn_exported *e, tn_error *err)
@@ -359,10 +358,9 @@ static tn_status check_length(const memory *m, const tn_exported *e, tn_error *e
     CUdeviceptr start = 0;
     size_t length = 0;
     CUresult result = cuda.cuMemGetAddressRange_v2(&start, &length, m->base);
-    if (result)
-        return fail(err, result, "cannot ask for the size of CUDA memory");
+    tn_status status = check(result, "cannot ask for the size of CUDA memory", err);
     uint64_t before = m->base - start, size = before <= length ? length - before : 0;
-    return tn_exported_check(e, size, err);
+    return status ? status : tn_exported_check(e, size, err);
 }
 
 static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_error *err)
