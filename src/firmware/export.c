@@ -356,8 +356,8 @@ static tn_status place(job *j, tn_error *err)
                          "an image of %llu bytes: expected at most 4294967295: leave tensors out",
                          (unsigned long long)end[0]);
     j->e = (tn_c_export){ .name = j->name, .mli = j->o.mli, .align = j->o.align, .section = j->o.section,
-                          .binary = j->o.binary,
-                          .tensors = j->tensors, .count = r->tensors, .image_bytes = end[0] };
+                          .binary = j->o.binary, .tensors = j->tensors, .count = r->tensors,
+                          .image_bytes = end[0] };
     return TN_OK;
 }
 
@@ -367,12 +367,12 @@ static void report(const job *j)
         const tn_c_tensor *c = &j->tensors[i];
         char identifier[TN_EXPORT_MAX_NAME + TN_C_WORDS_MAX + 40];
         snprintf(identifier, sizeof identifier, "%s_tensor_%s", j->name, c->id);
-        tn_export_tensor one = { .source = c->source, .identifier = identifier, .type = c->type->name,
-                                 .rank = c->rank, .shape = c->shape,
-                            .frac_bits = c->type->kind == TN_C_FX ? c->frac_bits : 0, .axis = c->axis,
-                            .offset = j->o.binary ? c->at[TN_C_DATA] : 0,
-                            .structure_bytes = tn_c_versions[j->o.mli].bytes };
-        one.data_bytes = tn_c_array_bytes(c, j->o.mli, TN_C_DATA);
+        tn_export_tensor one = {
+            .source = c->source, .identifier = identifier, .type = c->type->name, .rank = c->rank,
+            .shape = c->shape, .frac_bits = c->type->kind == TN_C_FX ? c->frac_bits : 0, .axis = c->axis,
+            .offset = j->o.binary ? c->at[TN_C_DATA] : 0, .structure_bytes = tn_c_versions[j->o.mli].bytes,
+            .data_bytes = tn_c_array_bytes(c, j->o.mli, TN_C_DATA),
+        };
         for (tn_c_array a = TN_C_ZERO; a < TN_C_ARRAYS; a++)
             one.parameter_bytes += tn_c_array_bytes(c, j->o.mli, a);
         j->o.report(j->o.context, &one);
@@ -381,7 +381,6 @@ static void report(const job *j)
 
 /* ---- writing ---- */
 
-/* What has gathered in the text. */
 static tn_status flush(job *j, tn_c_file *file, tn_error *err)
 {
     tn_status status =
@@ -487,10 +486,8 @@ static tn_status write_array(job *j, tn_c_tensor *c, tn_c_array array, tn_error 
         tn_c_put_array_begin(&j->text, &j->e, c, array);
     if (!status)
         status = part ? read_part(j->in, t, part, take_elements, &w, err) : put_zeros(&w, count, err);
-    if (!status && !j->o.binary) {
+    if (!j->o.binary)
         tn_c_put_array_end(&j->text);
-        status = flush(j, &j->files.first, err);
-    }
     return status;
 }
 
@@ -499,10 +496,8 @@ static tn_status write_tensor(job *j, tn_c_tensor *c, tn_error *err)
     tn_status status = TN_OK;
     for (tn_c_array a = TN_C_DATA; a < TN_C_ARRAYS && !status; a++)
         status = write_array(j, c, a, err);
-    if (!status && !j->o.binary) {
+    if (!j->o.binary)
         tn_c_put_structure(&j->text, &j->e, c);
-        status = flush(j, &j->files.first, err);
-    }
     return status;
 }
 
@@ -513,15 +508,15 @@ static tn_status write_both(job *j, tn_error *err)
         tn_c_put_source_begin(&j->text, &j->e);
     for (size_t i = 0; i < j->result.tensors && !status; i++)
         status = write_tensor(j, &j->tensors[i], err);
-    if (!status && !j->o.binary) {
+    if (!j->o.binary)
         tn_c_put_source_list(&j->text, &j->e);
+    if (!status)
         status = flush(j, &j->files.first, err);
-    }
     j->e.crc = j->files.first.crc;
-    if (!status && !j->o.binary) {
+    if (!j->o.binary)
         tn_c_put_source_end(&j->text, &j->e);
+    if (!status)
         status = flush(j, &j->files.first, err);
-    }
     if (status)
         return status;
     tn_c_put_header(&j->text, &j->e);

@@ -13,7 +13,6 @@
 #include "base/checked.h"
 #include "base/sealed.h"
 #include "share/cuda_driver.h"
-#include "share/map.h"
 #include "share/provider.h"
 
 #include <dlfcn.h>

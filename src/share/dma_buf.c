@@ -5,7 +5,6 @@
  * nobody can truncate it.  But whoever holds it can write: a dma-buf has no seals. */
 #include "base/checked.h"
 #include "share/dma_buf_calls.h"
-#include "share/map.h"
 #include "share/memory_calls.h"
 #include "share/provider.h"
 
@@ -45,7 +44,7 @@ static tn_status ask_udmabuf(int device, int memfd, uint64_t extent, int *fd, tn
 static tn_status from_udmabuf(int device, uint64_t extent, int *fd, tn_error *err)
 {
     int memfd;
-    tn_status status = tn_memfd_new(0, extent, F_SEAL_SHRINK, &memfd, err);     /* udmabuf asks for the seal */
+    tn_status status = tn_memfd_new(0, extent, F_SEAL_SHRINK, &memfd, err);     /* udmabuf wants the seal */
     if (status)
         return status;
     status = ask_udmabuf(device, memfd, extent, fd, err);

@@ -6,11 +6,8 @@
  * itself is open for writing, and one that is not can be reopened through /proc. */
 #include "base/checked.h"
 #include "bytes/guard.h"
-#include "share/map.h"
 #include "share/memory_calls.h"
 #include "share/provider.h"
-
-#include <tenon/device.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,12 +55,13 @@ tn_status tn_memfd_new(unsigned flags, uint64_t size, int seals, int *fd, tn_err
     return status;
 }
 
-/* A new memfd of `size` bytes, mapped: b->fd and b->base. */
-static tn_status make(tn_buffer *b, uint64_t size, unsigned flags, tn_map_request r, tn_error *err)
+static tn_status map_memfd(tn_buffer *b, tn_map_request r, bool pool, tn_error *err)
 {
-    tn_status status = tn_memfd_new(flags, size, SEALED_SIZE, &r.fd, err);
+    uint64_t size = pool ? r.extent : b->size;
+    tn_status status = tn_memfd_new(pool ? MFD_HUGETLB : 0, size, SEALED_SIZE, &r.fd, err);
     if (status)
         return status;
+    r.flags = MAP_SHARED;
     status = tn_map(&r, &b->base, err);
     if (status) {
         close(r.fd);
@@ -72,24 +70,6 @@ static tn_status make(tn_buffer *b, uint64_t size, unsigned flags, tn_map_reques
     b->fd = r.fd;
     b->extent = r.extent;
     return TN_OK;
-}
-
-/* Huge pages from the administrator's pool; else what the kernel makes of
- * ordinary ones. */
-static tn_status make_huge(tn_buffer *b, uint64_t huge_page, tn_map_request r, tn_error *err)
-{
-    if (r.alignment < huge_page)
-        r.alignment = huge_page;
-    tn_map_request pool = r;
-    pool.grain = huge_page;
-    if (make(b, pool.extent, MFD_HUGETLB, pool, NULL) == TN_OK) {
-        b->flags = TN_MEM_HUGE;
-        return TN_OK;
-    }
-    tn_status status = make(b, b->size, 0, r, err);
-    if (!status && tn_map_huge(b->base, r.extent, true))
-        b->flags = TN_MEM_HUGE;
-    return status;
 }
 
 static void free_memfd(tn_buffer *b)
@@ -101,24 +81,11 @@ static void free_memfd(tn_buffer *b)
 
 static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
 {
-    uint64_t page = tn_page_size(), huge_page = tn_device_query(0)->huge_page_size;
-    bool huge = options->flags & TN_MEM_HUGE && huge_page;
-    tn_map_request r = {
-        .grain = page, .alignment = options->alignment, .protection = PROT_READ | PROT_WRITE,
-        .flags = MAP_SHARED
-    };
-    if (!tn_align_u64(b->size, huge ? huge_page : page, &r.extent))
-        return tn_fail_nomem(err);
-    tn_status status = huge ? make_huge(b, huge_page, r, err) : make(b, b->size, 0, r, err);
+    tn_status status = tn_allocate_pages(b, options, map_memfd, err);
     if (status)
         return status;
-    if (options->flags & TN_MEM_PINNED && (status = tn_pin(b->base, b->extent, err))) {
-        free_memfd(b);
-        return status;
-    }
-    b->data = b->base;
     b->handle = b->fd;
-    b->flags |= TN_MEM_SHARED | (options->flags & TN_MEM_PINNED);
+    b->flags |= TN_MEM_SHARED;
     return TN_OK;
 }
 

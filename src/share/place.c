@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,14 +18,11 @@ enum {
 /* The folder of `path`, where the name in it begins, and the path as an address. */
 static tn_status enter_folder(tn_place *p, const char *path, struct sockaddr_un *address, tn_error *err)
 {
-    size_t n = strlen(path);
     const char *slash = strrchr(path, '/');
     char folder[sizeof address->sun_path] = ".";
-    if (n == 0 || n >= sizeof address->sun_path)
-        return tn_fail(err, TN_ERR_ARGUMENT, "a path of %zu bytes: expected 1 to %zu for a socket", n,
-                       sizeof address->sun_path - 1);
-    *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-    memcpy(address->sun_path, path, n);
+    tn_status status = tn_socket_address(path, address, err);
+    if (status)
+        return status;
     if (slash)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - path + 1), path);
     p->name = slash ? slash + 1 : path;

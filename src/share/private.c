@@ -1,7 +1,6 @@
 /* share/private.c - memory of this process alone: anonymous pages, and memory
  * that somebody else has made. */
 #include "base/checked.h"
-#include "share/map.h"
 #include "share/provider.h"
 
 #include <tenon/device.h>
@@ -14,46 +13,52 @@ static bool query(const char **why)
     return true;
 }
 
-/* Huge pages from the pool that the administrator has set aside; else what the
- * kernel makes of ordinary ones. */
-static tn_status map_huge(tn_buffer *b, tn_map_request r, uint64_t huge_page, tn_error *err)
+/* Huge pages come from the pool of the administrator; else the kernel may combine ordinary ones. */
+static tn_status map_huge(tn_buffer *b, tn_map_request r, uint64_t huge_page, tn_map_pages_fn map,
+                          tn_error *err)
 {
     if (r.alignment < huge_page)
         r.alignment = huge_page;
     tn_map_request pool = r;
     pool.grain = huge_page;
-    pool.flags |= MAP_HUGETLB;
-    if (tn_map(&pool, &b->base, NULL) == TN_OK) {
-        b->flags = TN_MEM_HUGE;
-        return TN_OK;
-    }
-    tn_status status = tn_map(&r, &b->base, err);
-    if (!status && tn_map_huge(b->base, r.extent, false))
+    bool huge = map(b, pool, true, NULL) == TN_OK;
+    tn_status status = huge ? TN_OK : map(b, r, false, err);
+    if (huge || (!status && tn_map_huge(b->base, r.extent, b->fd >= 0)))
         b->flags = TN_MEM_HUGE;
     return status;
 }
 
-static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
+tn_status tn_allocate_pages(tn_buffer *b, const tn_buffer_options *options, tn_map_pages_fn map,
+                            tn_error *err)
 {
-    uint64_t page = tn_page_size(), huge_page = tn_device_query(0)->huge_page_size;
-    bool huge = options->flags & TN_MEM_HUGE && huge_page;
-    tn_map_request r = {
-        .grain = page, .alignment = options->alignment, .protection = PROT_READ | PROT_WRITE,
-        .flags = MAP_PRIVATE | MAP_ANONYMOUS, .fd = -1,
-    };
-    if (!tn_align_u64(b->size, huge ? huge_page : page, &r.extent))
+    uint64_t huge_page = options->flags & TN_MEM_HUGE ? tn_device_query(0)->huge_page_size : 0;
+    tn_map_request r = { .grain = tn_page_size(), .alignment = options->alignment,
+                         .protection = PROT_READ | PROT_WRITE };
+    if (!tn_align_u64(b->size, huge_page ? huge_page : r.grain, &r.extent))
         return tn_fail_nomem(err);
-    tn_status status = huge ? map_huge(b, r, huge_page, err) : tn_map(&r, &b->base, err);
+    tn_status status = huge_page ? map_huge(b, r, huge_page, map, err) : map(b, r, false, err);
     if (status)
         return status;
-    if (options->flags & TN_MEM_PINNED && (status = tn_pin(b->base, r.extent, err))) {
-        tn_unmap(b->base, r.extent);
+    if (options->flags & TN_MEM_PINNED && (status = tn_pin(b->base, b->extent, err))) {
+        b->provider->free(b);
         return status;
     }
     b->data = b->base;
-    b->extent = r.extent;
     b->flags |= options->flags & TN_MEM_PINNED;
     return TN_OK;
+}
+
+static tn_status map_private(tn_buffer *b, tn_map_request r, bool pool, tn_error *err)
+{
+    r.flags = MAP_PRIVATE | MAP_ANONYMOUS | (pool ? MAP_HUGETLB : 0);
+    r.fd = -1;
+    b->extent = r.extent;
+    return tn_map(&r, &b->base, err);
+}
+
+static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
+{
+    return tn_allocate_pages(b, options, map_private, err);
 }
 
 static void free_private(tn_buffer *b)

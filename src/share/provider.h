@@ -7,6 +7,7 @@
 #define TN_SHARE_PROVIDER_H
 
 #include "base/error.h"
+#include "share/map.h"
 
 #include <tenon/buffer.h>
 
@@ -67,6 +68,14 @@ int tn_memfd_create(unsigned flags);
 
 /* The same with `size` bytes and these seals. */
 tn_status tn_memfd_new(unsigned flags, uint64_t size, int seals, int *fd, tn_error *err);
+
+/* Maps new pages for a buffer as the request says: base, extent and fd.  `pool`: from the huge pages that the
+ * administrator has set aside, of the request's grain. */
+typedef tn_status (*tn_map_pages_fn)(tn_buffer *buffer, tn_map_request request, bool pool, tn_error *err);
+
+/* The allocate() of memory of the host: huge or ordinary pages, pinned if that is asked for. */
+tn_status tn_allocate_pages(tn_buffer *buffer, const tn_buffer_options *options, tn_map_pages_fn map,
+                            tn_error *err);
 
 /* TN_ERR_CORRUPT: a handle for more than the `size` bytes that there are. */
 tn_status tn_exported_check(const tn_exported *exported, uint64_t size, tn_error *err);

@@ -8,7 +8,6 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,6 +57,17 @@ int64_t tn_clock(void)
 
 /* ---- connecting ---- */
 
+tn_status tn_socket_address(const char *path, struct sockaddr_un *address, tn_error *err)
+{
+    size_t n = strlen(path);
+    *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (n == 0 || n >= sizeof address->sun_path)
+        return tn_fail(err, TN_ERR_ARGUMENT, "a path of %zu bytes: expected 1 to %zu for a socket", n,
+                       sizeof address->sun_path - 1);
+    memcpy(address->sun_path, path, n);
+    return TN_OK;
+}
+
 /* How long a blocking connect() may wait for a place in the listener's queue. */
 static bool set_patience(int fd, int64_t deadline)
 {
@@ -91,12 +101,10 @@ static tn_status fail_connect(const char *path, int problem, tn_error *err)
 
 tn_status tn_socket_connect(const char *path, int64_t deadline, int *fd, tn_error *err)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    size_t n = strlen(path);
-    if (n == 0 || n >= sizeof address.sun_path)
-        return tn_fail(err, TN_ERR_ARGUMENT, "a path of %zu bytes: expected 1 to %zu for a socket", n,
-                       sizeof address.sun_path - 1);
-    memcpy(address.sun_path, path, n);
+    struct sockaddr_un address;
+    tn_status status = tn_socket_address(path, &address, err);
+    if (status)
+        return status;
     int own = tn_socket_calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (own < 0)
         return tn_fail_errno(err, errno, "cannot make a socket");

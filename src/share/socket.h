@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 /* The system calls in one table, so that tests can make each of them fail. */
 struct tn_socket_calls {
@@ -33,6 +34,9 @@ extern TN_RELRO struct tn_socket_calls tn_socket_calls;
 
 /* Milliseconds of a clock that only goes forward. */
 int64_t tn_clock(void);
+
+/* The path of a socket as an address.  TN_ERR_ARGUMENT: it is empty or too long. */
+tn_status tn_socket_address(const char *path, struct sockaddr_un *address, tn_error *err);
 
 /* ---- a place to listen ---- */
 
