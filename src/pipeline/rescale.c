@@ -113,7 +113,7 @@ static tn_status emit_spill(rescaling *r, uint32_t part, const tn_spill *spill, 
 /* Values are rotated as a whole, not while they are gone through. */
 static bool is_rotated_apart(const rescaling *r)
 {
-    return r->t->options.rotation.size && !tn_quantizer_turns(&r->plan);
+    return r->t->options.rotation.size && !tn_scaled_turns(&r->plan);
 }
 
 /* The values as they are, or a float32 copy: packed elements cannot be taken one by one, and rotation is
@@ -151,7 +151,7 @@ static uint64_t part_bytes(const rescaling *r, uint32_t i)
 static tn_status quantize(rescaling *r, tn_error *err)
 {
     void *memory[PARTS] = { NULL };
-    bool streams = tn_quantizer_streams(&r->plan);
+    bool streams = tn_scaled_streams(&r->plan);
     tn_status status = TN_OK;
     for (uint32_t i = streams ? 1 : 0; i < r->shapes.count && !status; i++) {
         status = make_spill(r, &r->parts[i], part_bytes(r, i), 1, err);
@@ -205,7 +205,7 @@ static tn_status quantize_virtually(rescaling *r, tn_error *err)
     const tn_cast_options cast = { .size = sizeof cast, .overflow = r->t->cast.overflow };
     tn_scaled_work w = { .plan = &r->plan, .dst_type = r->t->to, .cast = &cast, .report = r->o->report,
                          .pool = r->o->pool, .context = r, .scale = r->t->scale, .zero = r->t->zero };
-    bool rotated = is_rotated_apart(r), streams = tn_quantizer_streams(&r->plan);
+    bool rotated = is_rotated_apart(r), streams = tn_scaled_streams(&r->plan);
     tn_status status = take_values(r, &w, err);
     if (!status && !rotated && !streams)
         status = make_spill(r, &r->made, r->plan.count, tn_dtype_get(r->t->to)->bits / 8, err);

@@ -1,27 +1,28 @@
 /* quant/quantizer.h - values into codes with scales, and back: the one interface
  * that all others use.
  *
- * A datatype on a tensor of some shape is a plan.  What its parts are is the
- * datatype's (tn_scaled_shapes_for()); how codes are made and read is one row of
- * functions.  Two rows share everything else:
+ * A datatype on a tensor of some shape is a plan (scaled_plan.h).  The plan cuts
+ * the tensor into bundles.  One row of functions says what the parts are, encodes a
+ * bundle and decodes any range; threads, casts, rotations, reports and the order
+ * of results are the same for all (run.c, scaled_back.c).  There are two rows:
  *
- *     affine   one scale for the tensor or for each index of a dimension: elements
- *              follow one another, whatever scale they have (affine_run.c)
+ *     affine   one scale for the tensor or for each index of a dimension
+ *              (affine_quantizer.c)
  *     tiles    scales of tiles, and all that a number spec and a scale spec can
- *              say (scaled_run.c, scaled_back.c)
+ *              say (tiles.c)
  *
  * Block types with a layout of their own are one row more. */
 #ifndef TN_QUANT_QUANTIZER_H
 #define TN_QUANT_QUANTIZER_H
 
 #include "quant/affine.h"
-#include "quant/scaled_plan.h"
+#include "quant/job.h"
 
 /* The values of a plan's parts: any range, by any number of threads. */
 typedef struct tn_part_values {
     const tn_scaled_plan *plan;
     float           tensor_scale;
-    tn_affine_plan *affine;     /* or NULL... */
+    const tn_affine_plan *affine;       /* or NULL... */
     void           *scales;     /* ...and a copy of what it needs: parts may lie anywhere */
     bool            stream;     /* they go past the caches */
 } tn_part_values;
@@ -36,16 +37,18 @@ typedef struct tn_quantizer {
                         tn_error *err);
     /* What it refuses of options. */
     tn_status (*check)(const tn_datatype *d, const tn_quantize_options *o, tn_error *err);
-    /* Whether what it makes can be handed out in order, in pieces that are not large. */
-    bool      (*streams)(const tn_scaled_plan *plan);
-    /* Whether it sees to the plan's rotation; else values are given and received rotated. */
-    bool      (*turns)(const tn_scaled_plan *plan);
-    /* With work->src: codes, or what they stand for, or a report on them. */
-    tn_status (*encode)(const tn_scaled_work *work, tn_error *err);
+    /* The passes over all values that come before encoding, for example to find scales.  A tensor may
+     * have no values.  May be NULL. */
+    tn_status (*prepare)(tn_scaled_job *job, tn_error *err);
+    /* Encodes bundle `bundle`, or piece `piece` of its tiles, into the fields of w->view.  Any thread.
+     * TN_ERR_LOSS: a NaN that has no code. */
+    tn_status (*encode)(const tn_scaled_job *job, tn_scaled_scratch *w, tn_scaled_result *result,
+                        uint64_t bundle, uint64_t piece, tn_error *err);
+    void      (*end)(tn_scaled_job *job);       /* frees job->state; may be NULL */
     /* The floating-point environment is the default one. */
     tn_status (*open)(tn_part_values *values, tn_error *err);
     void      (*read)(const tn_part_values *values, uint64_t first, size_t n, float *y);
-    void      (*close)(tn_part_values *values);
+    void      (*close)(tn_part_values *values);         /* may be NULL */
 } tn_quantizer;
 
 extern const tn_quantizer tn_affine_quantizer, tn_tile_quantizer;
@@ -63,21 +66,8 @@ static inline tn_status tn_quantizer_check(const tn_datatype *d, const tn_quanti
     return tn_quantizer_of(d)->check(d, o, err);
 }
 
-static inline bool tn_quantizer_streams(const tn_scaled_plan *plan)
-{
-    return tn_quantizer_of(plan->d)->streams(plan);
-}
-
-static inline bool tn_quantizer_turns(const tn_scaled_plan *plan)
-{
-    return tn_quantizer_of(plan->d)->turns(plan);
-}
-
-/* TN_ERR_LOSS: a NaN that has no code. */
-static inline tn_status tn_quantizer_encode(const tn_scaled_work *work, tn_error *err)
-{
-    return tn_quantizer_of(work->plan->d)->encode(work, err);
-}
+/* With work->src: codes, or what they stand for, or a report on them (run.c). */
+tn_status tn_quantizer_encode(const tn_scaled_work *work, tn_error *err);
 
 /* Values of the plan's parts in order, without work->src (scaled_back.c). */
 tn_status tn_quantizer_decode(const tn_scaled_work *work, tn_error *err);
@@ -97,7 +87,7 @@ static inline void tn_part_values_read(const tn_part_values *v, uint64_t first, 
 
 static inline void tn_part_values_close(tn_part_values *v)
 {
-    if (v->plan)
+    if (v->plan && tn_quantizer_of(v->plan->d)->close)
         tn_quantizer_of(v->plan->d)->close(v);
 }
 

@@ -66,15 +66,17 @@ tn_status tn_scaled_check(const tn_datatype *d, const tn_quantize_options *o, tn
 tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err)
 {
     uint32_t size = plan->o.rotation.size;
+    uint64_t extent = plan->d->is_affine ? plan->last : plan->columns;
     if (size == 0 || plan->count == 0)
         return TN_OK;
     if (size < 4 || size > 128 || (size & (size - 1)))
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected a rotation of 4, 8, 16, 32, 64 or 128 values but found %u", size);
-    if (plan->columns % size)
+    if (extent % size)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected a tiled dimension that is a multiple of the rotation's %u values but "
-                       "found %llu", size, (unsigned long long)plan->columns);
+                       "found %llu",
+                       size, (unsigned long long)extent);
     return TN_OK;
 }
 
@@ -112,7 +114,7 @@ static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_ar
 
 tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_pool *pool, tn_error *err)
 {
-    if (!plan->o.rotation.size || tn_quantizer_turns(plan))
+    if (!plan->o.rotation.size || tn_scaled_turns(plan))
         return TN_OK;
     return tn_rotate(&plan->o.rotation, back, plan->outer * plan->rows, plan->columns, plan->inner, x, pool,
                      err);
@@ -124,7 +126,7 @@ tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_p
  * values that are rotated across rows are so as a whole: they go through a copy. */
 static bool needs_copy(const tn_scaled_plan *plan, const tn_array *array)
 {
-    return tn_dtype_get(array->dtype)->bits < 8 || (plan->o.rotation.size && !tn_quantizer_turns(plan));
+    return tn_dtype_get(array->dtype)->bits < 8 || (plan->o.rotation.size && !tn_scaled_turns(plan));
 }
 
 static tn_status new_copy(uint64_t count, float **copy, tn_error *err)

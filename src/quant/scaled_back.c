@@ -41,7 +41,7 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
     bool direct = j->narrow.route == TN_ROUTE_COPY && (uintptr_t)to % _Alignof(float) == 0;
     float *y = direct ? (float *)(void *)to : j->values[use.scratch];
     tn_part_values_read(&j->parts, first, n, y);
-    if (tn_quantizer_turns(w->plan))
+    if (tn_scaled_turns(w->plan))
         tn_rotate_blocks(&w->plan->o.rotation, true, y, n / w->plan->o.rotation.size);
     return direct ? TN_OK : tn_cast_block(&j->narrow, to, y, n, first, w->plan->rank, w->plan->shape, err);
 }
@@ -88,7 +88,7 @@ tn_status tn_quantizer_decode(const tn_scaled_work *w, tn_error *err)
     j->size = tn_dtype_get(w->dst_type)->bits / 8;
     tn_status status = tn_cast_plan_make(&j->narrow, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
     bool past_the_cache = status == TN_OK && j->narrow.route == TN_ROUTE_COPY && !w->emit &&
-                          (uintptr_t)w->dst % _Alignof(float) == 0 && !tn_quantizer_turns(w->plan) &&
+                          (uintptr_t)w->dst % _Alignof(float) == 0 && !tn_scaled_turns(w->plan) &&
                           w->plan->count * sizeof(float) >= STREAM_BYTES;
     if (status == TN_OK)
         status = tn_part_values_open(&j->parts, w->plan, past_the_cache, err);

@@ -10,6 +10,7 @@ enum {
     BUNDLE = 16384,             /* values, where there are as many */
     LANES = 64,
     ON_BYTES = 8,               /* as many numbers of any width end on a byte */
+    STREAM_COLUMNS = BUNDLE / ON_BYTES, /* of a tile, where the whole tensor is one row */
     UNSCALED_COLUMNS = 4096     /* there are no tiles: any number that ends on a byte */
 };
 
@@ -33,6 +34,16 @@ static uint64_t tile_extent(const tn_datatype *d, uint32_t i, uint64_t all)
         return n;
     /* what would pad it has no part in anything */
     return d->of ? tn_div_up_u64(all, d->of) * d->of : all;
+}
+
+/* Affine codes follow one another, whatever their scales: one row. */
+static void see_as_stream(tn_scaled_plan *p)
+{
+    p->outer = p->rows = p->inner = 1;
+    p->columns = p->count;
+    p->tile_rows = p->tiles_down = 1;
+    p->tile_columns = tn_min_u64(p->count, STREAM_COLUMNS);
+    p->tiles_across = tn_div_up_u64(p->columns, p->tile_columns);
 }
 
 static void see_as_matrix(tn_scaled_plan *p)
@@ -136,8 +147,12 @@ tn_status tn_scaled_plan_make(tn_scaled_plan *p, const tn_datatype *d, uint32_t 
     if (status != TN_OK || p->count == 0)
         return status;
     p->last = rank ? (uint64_t)shape[rank - 1] : 1;
-    see_as_matrix(p);
-    cut_into_tiles(p);
+    if (d->is_affine) {
+        see_as_stream(p);
+    } else {
+        see_as_matrix(p);
+        cut_into_tiles(p);
+    }
     cut_into_pieces(p);
     bundle_tiles(p);
     p->slots = d->of && !o->unpacked ? tn_div_up_u64(p->columns, d->of) * d->keep : p->columns;

@@ -113,6 +113,18 @@ static inline bool tn_scaled_is_flat(const tn_scaled_plan *p)
     return last && (p->tile_rows == 1 || d->dims == 0);
 }
 
+/* The row of tiles, and the row of the tensor (of its last dimension), in which a piece of a flat plan
+ * begins. */
+static inline uint64_t tn_scaled_tile_row(const tn_scaled_plan *p, const tn_scaled_place *at)
+{
+    return at->outer * p->tiles_down + at->down;
+}
+
+static inline uint64_t tn_scaled_first_row(const tn_scaled_plan *p, const tn_scaled_place *at)
+{
+    return tn_scaled_tile_row(p, at) * p->tile_rows + at->row;
+}
+
 /* Of a flat plan: the byte of a field at which the numbers for `column` of a
  * row begin, where a tile does (data: or where it ends on a byte). */
 uint64_t tn_scaled_byte_at(const tn_scaled_plan *p, unsigned field, uint64_t row, uint64_t column);

@@ -70,6 +70,11 @@ void tn_last_codes(const tn_datatype *d, uint32_t codes[2])
 {
     const tn_number_spec *n = &d->number;
     tn_coder coder;
+    if (d->is_affine) {
+        codes[0] = (uint32_t)d->affine.range[0];
+        codes[1] = (uint32_t)d->affine.range[1];
+        return;
+    }
     switch (n->kind) {
     case TN_NUMBER_UINT:
         codes[0] = 0;

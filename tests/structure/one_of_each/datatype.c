@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOME = 4096 };
-
 static const char name[] = "sixteenths";
 
 static bool is_text(const char *text)
@@ -46,36 +44,15 @@ static tn_status check(const tn_datatype *d, const tn_quantize_options *o, tn_er
     return TN_OK;
 }
 
-static bool streams(const tn_scaled_plan *plan)
+static tn_status encode(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f, uint64_t bundle,
+                        uint64_t piece, tn_error *err)
 {
-    (void)plan;
-    return true;
-}
-
-static bool turns(const tn_scaled_plan *plan)
-{
-    (void)plan;
-    return false;
-}
-
-static tn_status encode(const tn_scaled_work *w, tn_error *err)
-{
-    const float *x = w->src;
-    uint64_t count = w->plan->count;
-    int8_t codes[SOME], *data = (int8_t *)w->plan->data.data;
-    tn_status status = TN_OK;
-    if (w->src_type != TN_FLOAT32 || (!data && !w->emit))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, "sixteenths are made of float32");
-    for (uint64_t at = 0; at < count && !status; at += SOME) {
-        size_t n = count - at < SOME ? (size_t)(count - at) : SOME;
-        for (size_t i = 0; i < n; i++)
-            codes[i] = (int8_t)fmaxf(-127, fminf(127, rintf(x[at + i] * 16)));
-        if (w->emit)
-            status = w->emit(w->context, (const uint8_t *)codes, n, err);
-        else
-            memcpy(data + at, codes, n);
-    }
-    return status;
+    tn_job_block b = tn_job_block_of(j, w, bundle);
+    (void)piece, (void)err;
+    for (size_t i = 0; i < b.n; i++)
+        b.codes[i] = (uint8_t)(int8_t)fmaxf(-127, fminf(127, rintf(b.x[i] * 16)));
+    tn_job_give(j, w, f, &b);
+    return TN_OK;
 }
 
 static tn_status open_values(tn_part_values *v, tn_error *err)
@@ -86,17 +63,12 @@ static tn_status open_values(tn_part_values *v, tn_error *err)
 
 static void read_values(const tn_part_values *v, uint64_t first, size_t n, float *y)
 {
-    const int8_t *codes = (const int8_t *)v->plan->data.data + first;
+    const int8_t *codes = (const int8_t *)v->plan->data.data + (first - v->plan->data.from);
     for (size_t i = 0; i < n; i++)
         y[i] = (float)codes[i] / 16;
 }
 
-static void close_values(tn_part_values *v)
-{
-    (void)v;
-}
-
 const tn_quantizer tn_sixteenths_quantizer = {
-    .name = name, .is_text = is_text, .parse = parse, .shapes = shapes, .check = check, .streams = streams,
-    .turns = turns, .encode = encode, .open = open_values, .read = read_values, .close = close_values,
+    .name = name, .is_text = is_text, .parse = parse, .shapes = shapes, .check = check,
+    .encode = encode, .open = open_values, .read = read_values,
 };

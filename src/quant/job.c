@@ -1,13 +1,12 @@
-/* quant/scaled_job.c - what is needed to work through a tensor: memory,
- * casts, the ways to go. */
-#include "quant/scaled_job.h"
+/* quant/job.c - what is needed to encode a tensor: memory, casts, fast functions. */
+#include "quant/quantizer.h"
 
 #include <stdlib.h>
 
 #include "base/checked.h"
 #include "tensor/array.h"
 
-enum { ITEM = 1 << 19 };        /* values a thread takes at a time, where tiles are small */
+enum { ITEM = 1 << 17 };        /* values a thread takes at a time, where tiles are small */
 
 typedef tn_scaled_job job;
 typedef tn_scaled_scratch scratch;
@@ -144,7 +143,7 @@ static tn_status set_up(job *j, tn_error *err)
         status = set_scratch(&j->scratches[i], (size_t)n, turned, windows, err);
     for (unsigned i = 0; i < results && status == TN_OK; i++)
         status = set_result(&j->results[i], (size_t)(p->run * p->lanes), given, err);
-    if (status == TN_OK && j->encode && j->work->report)
+    if (status == TN_OK && j->windows && j->work->report)
         status = set_last(j, n, err);
     return status ? status : set_groups(j, err);
 }
@@ -153,6 +152,9 @@ void tn_scaled_job_free(job *j)
 {
     if (!j)
         return;
+    const tn_quantizer *q = tn_quantizer_of(j->plan.d);
+    if (q->end)
+        q->end(j);
     free(j->last[0]);
     free(j->last[1]);
     for (unsigned i = 0; j->scratches && i < tn_pool_jobs(j->work->pool); i++) {
@@ -214,8 +216,8 @@ tn_status tn_scaled_job_new(const tn_scaled_work *work, job **made, tn_error *er
     *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p),
                 .turns = tn_scaled_turns(p),
                 .gives_values = tn_dtype_get(work->dst_type) && (work->dst || work->emit) };
-    j->decode = j->windows ? tn_scaled_decoder(p) : NULL;
-    j->encode = j->decode ? tn_scaled_encoder(p) : NULL;
+    if (!p->count)
+        return TN_OK;
     clear_parts(j);
     j->stores = p->o.store != TN_UNKNOWN;
     tn_status status = j->stores ? tn_datatype_store_codes(p->d, p->o.store, j->stored, err) : TN_OK;

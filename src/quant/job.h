@@ -1,7 +1,7 @@
-/* quant/scaled_job.h - a tensor that is being encoded: what scaled_job.c
- * sets up and scaled_run.c works with. */
-#ifndef TN_QUANT_SCALED_JOB_H
-#define TN_QUANT_SCALED_JOB_H
+/* quant/job.h - a tensor that is being encoded: what job.c sets up and run.c
+ * works with, and what the rows of quantizer.h need of both. */
+#ifndef TN_QUANT_JOB_H
+#define TN_QUANT_JOB_H
 
 #include "base/pool.h"
 #include "quant/scaled_fast.h"
@@ -42,6 +42,11 @@ typedef struct tn_scaled_result {
     double          *squares;
 } tn_scaled_result;
 
+/* Bundles [first, end), or one piece of the tiles of one bundle. */
+typedef struct tn_job_item {
+    uint64_t first, end, piece;
+} tn_job_item;
+
 /* A tensor that is being encoded. */
 typedef struct tn_scaled_job {
     const tn_scaled_work *work;
@@ -62,6 +67,11 @@ typedef struct tn_scaled_job {
     tn_scaled_scratch *scratches;
     tn_scaled_result *results;
     uint64_t       per_item;    /* bundles, where tiles are whole */
+    void          *state;       /* of the row */
+    const struct tn_affine_plan *decoder;       /* of affine datatypes, once scales are known */
+    /* Set while the row searches: takes the result of an item, in order. */
+    void         (*gather)(struct tn_scaled_job *j, const tn_job_item *item, const tn_scaled_result *result);
+    /* What the row of tiles does to each piece. */
     tn_status (*step)(const struct tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f,
                       const tn_scaled_place *at, uint64_t k, tn_error *err);
     uint64_t       trial;
@@ -74,5 +84,41 @@ typedef struct tn_scaled_job {
 /* To be freed after a failure too. */
 tn_status tn_scaled_job_new(const tn_scaled_work *work, tn_scaled_job **job, tn_error *err);
 void      tn_scaled_job_free(tn_scaled_job *job);       /* NULL is allowed */
+
+/* ---- for rows (run.c) ---- */
+
+/* One round over all items: each bundle is encoded. */
+tn_status tn_job_round(tn_scaled_job *j, tn_error *err);
+
+tn_job_item tn_job_item_of(const tn_scaled_job *j, uint64_t item);
+
+/* The elements of an item of a flat plan, and its first and last tile. */
+tn_scaled_row tn_job_elements(const tn_scaled_job *j, const tn_job_item *item, tn_scaled_place *first,
+                              tn_scaled_place *last);
+
+/* Makes elements [first, first + n) the values that w reads, rotated if that is asked for. */
+void tn_job_open_values(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f, uint64_t first,
+                        uint64_t n);
+
+/* Elements of the tensor, `stride` apart, as float32: into x; where they are, or into w->x; and back from
+ * y.  They refuse nothing: float32 and all types of whole bytes have NaN. */
+void         tn_job_load(const tn_scaled_job *j, tn_scaled_scratch *w, float *x, uint64_t first, uint64_t stride,
+                         size_t n);
+const float *tn_job_floats(const tn_scaled_job *j, tn_scaled_scratch *w, uint64_t first, size_t n);
+void         tn_job_store(const tn_scaled_job *j, tn_scaled_scratch *w, const float *y, uint64_t first,
+                          uint64_t stride, size_t n);
+
+/* A bundle of a flat plan whose tiles are whole: elements that follow one another. */
+typedef struct tn_job_block {
+    uint64_t     first;         /* element */
+    size_t       n;
+    const float *x;
+    uint8_t     *codes;         /* where their codes go */
+} tn_job_block;
+
+tn_job_block tn_job_block_of(const tn_scaled_job *j, tn_scaled_scratch *w, uint64_t bundle);
+
+/* What its codes stand for, if somebody wants to know: the values and the report. */
+void tn_job_give(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f, const tn_job_block *b);
 
 #endif

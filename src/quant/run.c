@@ -1,0 +1,266 @@
+/* quant/run.c - all values of a tensor into codes with scales, over several threads.
+ *
+ * A thread takes an item: some bundles of tiles, or one piece of the tiles of a
+ * bundle.  It rotates the values if that is asked for, lets the row of the
+ * datatype encode them, and gives what the codes stand for.  Items are handed
+ * out in order. */
+#include "quant/quantizer.h"
+#include "quant/rotate.h"
+
+#include "base/checked.h"
+#include "tensor/array.h"
+
+typedef tn_scaled_job job;
+typedef tn_scaled_scratch scratch;
+typedef tn_scaled_result result;
+
+enum { REPLACED = 1 << 20 };    /* codes that a thread replaces at a time */
+
+/* --- values -------------------------------------------------------------------------- */
+
+void tn_job_load(const job *j, scratch *w, float *x, uint64_t first, uint64_t stride, size_t n)
+{
+    const uint8_t *from = w->src + (first - w->src_first) * j->src_size;
+    if (stride > 1) {
+        for (size_t i = 0; i < n; i++)
+            memcpy(w->elements + i * j->src_size, from + i * stride * j->src_size, j->src_size);
+        from = w->elements;
+    }
+    if (n)
+        tn_cast_block(&j->widen, x, from, n, 0, 0, NULL, NULL);
+}
+
+void tn_job_store(const job *j, scratch *w, const float *y, uint64_t first, uint64_t stride, size_t n)
+{
+    uint8_t *to = w->dst + (first - w->dst_first) * j->dst_size;
+    if (n)
+        tn_cast_block(&j->narrow, stride > 1 ? w->elements : to, y, n, 0, 0, NULL, NULL);
+    for (size_t i = 0; i < n && stride > 1; i++)
+        memcpy(to + i * stride * j->dst_size, w->elements + i * j->dst_size, j->dst_size);
+}
+
+const float *tn_job_floats(const job *j, scratch *w, uint64_t first, size_t n)
+{
+    const uint8_t *src = w->src + (first - w->src_first) * j->src_size;
+    if (j->src_type == TN_FLOAT32 && (uintptr_t)src % _Alignof(float) == 0)
+        return (const float *)(const void *)src;
+    tn_job_load(j, w, w->x, first, 1, n);
+    return w->x;
+}
+
+void tn_job_open_values(const job *j, scratch *w, result *f, uint64_t first, uint64_t n)
+{
+    const tn_scaled_work *work = j->work;
+    w->src = work->src;
+    w->src_first = 0;
+    w->dst = work->dst;
+    w->dst_first = 0;
+    if (j->gives_values && work->emit) {
+        w->dst = f->bytes;
+        w->dst_first = first;
+        f->nbytes = (size_t)n * j->given_size;
+    }
+    if (!j->turns)
+        return;
+    size_t size = tn_dtype_get(work->src_type)->bits / 8;
+    tn_cast_block(&j->take, w->turned, (const uint8_t *)work->src + first * size, (size_t)n, 0, 0, NULL,
+                  NULL);
+    tn_rotate_blocks(&j->plan.o.rotation, false, w->turned, n / j->plan.o.rotation.size);
+    w->src = (const uint8_t *)w->turned;
+    w->src_first = first;
+    if (j->gives_values) {
+        w->dst = (uint8_t *)w->made;
+        w->dst_first = first;
+    }
+}
+
+/* Rotates back what was rotated, and casts it to the type that was asked for. */
+static void close_values(const job *j, scratch *w, result *f, uint64_t first, uint64_t n)
+{
+    if (!j->turns || !j->gives_values)
+        return;
+    uint8_t *to = j->work->emit ? f->bytes : (uint8_t *)j->work->dst + first * j->given_size;
+    tn_rotate_blocks(&j->plan.o.rotation, true, w->made, n / j->plan.o.rotation.size);
+    tn_cast_block(&j->give, to, w->made, (size_t)n, 0, 0, NULL, NULL);
+}
+
+/* --- bundles in order ------------------------------------------------------------------ */
+
+tn_job_block tn_job_block_of(const job *j, scratch *w, uint64_t bundle)
+{
+    const tn_scaled_plan *p = &w->view;
+    tn_scaled_place at = tn_scaled_place_at(p, bundle, 0, 0);
+    uint64_t row = at.outer * p->rows + at.down, column = at.across * p->tile_columns,
+             end = tn_min_u64(column + p->run * p->tile_columns, p->columns);
+    tn_job_block b = { .first = row * p->columns + column, .n = (size_t)(end - column) };
+    b.x = tn_job_floats(j, w, b.first, b.n);
+    b.codes = p->data.data + (tn_scaled_byte_at(p, 0, row, column) - p->data.from);
+    return b;
+}
+
+void tn_job_give(const job *j, scratch *w, result *f, const tn_job_block *b)
+{
+    const tn_quantizer *q = tn_quantizer_of(j->plan.d);
+    tn_scaled_plan last = w->view;
+    tn_part_values values = { .plan = &w->view, .tensor_scale = j->tensor_scale, .affine = j->decoder };
+    if (!w->dst && !j->work->report)
+        return;
+    q->read(&values, b->first, b->n, w->y);
+    if (j->work->report) {
+        values.plan = &last;
+        last.data.from += (uint64_t)(b->codes - w->view.data.data);
+        for (unsigned i = 0; i < 2; i++) {
+            last.data.data = j->last[i];
+            q->read(&values, b->first, b->n, w->last[i]);
+        }
+        tn_values_report(b->x, w->y, w->last[0], w->last[1], b->n, &f->report);
+    }
+    if (w->dst)
+        tn_job_store(j, w, w->y, b->first, 1, b->n);
+}
+
+/* --- items --------------------------------------------------------------------------- */
+
+tn_job_item tn_job_item_of(const job *j, uint64_t item)
+{
+    uint64_t pieces = tn_scaled_pieces(&j->plan);
+    if (pieces > 1)
+        return (tn_job_item){ item / pieces, item / pieces + 1, item % pieces };
+    uint64_t first = item * j->per_item;
+    return (tn_job_item){ first, tn_min_u64(first + j->per_item, j->plan.bundles), 0 };
+}
+
+tn_scaled_row tn_job_elements(const job *j, const tn_job_item *s, tn_scaled_place *first,
+                              tn_scaled_place *last)
+{
+    const tn_scaled_plan *p = &j->plan;
+    *first = tn_scaled_place_at(p, s->first, 0, s->piece);
+    *last = tn_scaled_place_at(p, s->end - 1, tn_scaled_bundle_tiles(p, s->end - 1) - 1, s->piece);
+    tn_scaled_row begin = tn_scaled_row_at(p, first, 0), end = tn_scaled_row_at(p, last, last->rows - 1);
+    return (tn_scaled_row){ begin.first, end.first + end.n - begin.first };
+}
+
+/* Memory of an item for a field of which the plan has none.  Packed numbers are put into bytes that are 0. */
+static void open_window(const job *j, scratch *w, result *f, unsigned i, uint64_t from, uint64_t to)
+{
+    tn_scaled_field *field = &w->view.fields[i];
+    bool given = i == 0 && j->work->emit && !j->gives_values, own = !field->data || given;
+    if (!field->nbytes)
+        return;
+    if (own) {
+        field->data = given ? f->bytes : w->window[i];
+        field->from = from;
+    }
+    if (given)
+        f->nbytes = (size_t)(to - from);
+    /* others are of several items */
+    if (field->bits < 8 && (own || i == 0 || tn_scaled_pieces(&j->plan) == 1))
+        memset(field->data + (from - field->from), 0, (size_t)(to - from));
+}
+
+static void open_windows(const job *j, scratch *w, result *f, const tn_scaled_place *first,
+                         const tn_scaled_place *last)
+{
+    const tn_scaled_plan *p = &j->plan;
+    uint64_t from = first->across * p->tile_columns, to = last->across * p->tile_columns,
+             end = tn_scaled_row_at(p, last, last->rows - 1).n;
+    bool pieces = tn_scaled_pieces(p) > 1;
+    open_window(j, w, f, 0, tn_scaled_byte_at(p, 0, tn_scaled_first_row(p, first), from + first->column),
+                tn_scaled_byte_at(p, 0, tn_scaled_first_row(p, last) + last->rows - 1,
+                                  to + last->column + end));
+    for (unsigned i = 1; i < TN_SCALED_FIELDS; i++)     /* numbers of tiles, of which this may be a piece */
+        open_window(j, w, f, i, tn_scaled_byte_at(p, i, tn_scaled_tile_row(p, first), from),
+                    tn_scaled_byte_at(p, i, tn_scaled_tile_row(p, last), pieces ? p->columns : to + end));
+}
+
+static void replace_codes(const job *j, uint8_t *codes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        codes[i] = j->stored[codes[i]];
+}
+
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
+{
+    const job *j = context;
+    const tn_quantizer *q = tn_quantizer_of(j->plan.d);
+    tn_job_item s = tn_job_item_of(j, item);
+    scratch *w = &j->scratches[use.scratch];
+    result *f = &j->results[use.result];
+    tn_scaled_place first, last;
+    tn_scaled_row own = { 0, 0 };
+    tn_status status = TN_OK;
+    f->report = (tn_quantize_stats){ 0 };
+    f->nbytes = 0;
+    w->view = j->plan;
+    if (j->windows) {
+        own = tn_job_elements(j, &s, &first, &last);
+        open_windows(j, w, f, &first, &last);
+    }
+    tn_job_open_values(j, w, f, own.first, own.n);
+    for (uint64_t b = s.first; b < s.end && status == TN_OK; b++)
+        status = q->encode(j, w, f, b, s.piece, err);
+    if (status || j->gather)
+        return status;
+    close_values(j, w, f, own.first, own.n);
+    if (j->stores && j->work->emit && !j->gives_values)
+        replace_codes(j, f->bytes, f->nbytes);
+    return TN_OK;
+}
+
+static tn_status emit(void *context, uint64_t item, unsigned number, tn_error *err)
+{
+    job *j = context;
+    const result *f = &j->results[number];
+    if (j->gather) {
+        tn_job_item s = tn_job_item_of(j, item);
+        j->gather(j, &s, f);
+        return TN_OK;
+    }
+    if (j->work->report)
+        tn_quantize_stats_add(j->work->report, &f->report);
+    return j->work->emit ? j->work->emit(j->work->context, f->bytes, f->nbytes, err) : TN_OK;
+}
+
+tn_status tn_job_round(job *j, tn_error *err)
+{
+    uint64_t pieces = tn_scaled_pieces(&j->plan), items = j->plan.bundles * pieces;
+    if (pieces == 1)
+        items = tn_div_up_u64(items, j->per_item);
+    return tn_pool_run(j->work->pool, items, &(tn_ordered){ .work = work, .emit = emit, .context = j }, err);
+}
+
+/* --- all ----------------------------------------------------------------------------- */
+
+static tn_status replace_some(void *context, uint64_t item, tn_pool_use use, tn_error *err)
+{
+    const job *j = context;
+    uint64_t at = item * REPLACED, left = j->plan.data.nbytes - at;
+    (void)use;
+    (void)err;
+    replace_codes(j, j->plan.data.data + at, (size_t)tn_min_u64(left, REPLACED));
+    return TN_OK;
+}
+
+static tn_status replace_all(job *j, tn_error *err)
+{
+    const tn_ordered task = { .work = replace_some, .context = j };
+    return tn_pool_run(j->work->pool, tn_div_up_u64(j->plan.data.nbytes, REPLACED), &task, err);
+}
+
+tn_status tn_quantizer_encode(const tn_scaled_work *work, tn_error *err)
+{
+    const tn_scaled_plan *p = work->plan;
+    const tn_quantizer *q = tn_quantizer_of(p->d);
+    job *j;
+    tn_status status = tn_scaled_job_new(work, &j, err);
+    if (status == TN_OK && q->prepare)
+        status = q->prepare(j, err);
+    if (status == TN_OK && p->count)
+        status = tn_job_round(j, err);
+    else if (status == TN_OK && work->emit)
+        status = work->emit(work->context, NULL, 0, err);
+    if (status == TN_OK && j->stores && p->data.data)   /* at the end: nobody reads codes back then */
+        status = replace_all(j, err);
+    tn_scaled_job_free(j);
+    return status;
+}
