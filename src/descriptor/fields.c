@@ -175,7 +175,7 @@ void tn_wia_unique_keys(tn_wia_reader *r, size_t first)
     qsort(keys, n, sizeof *keys, compare_keys);
     for (size_t i = 1; i < n; i++) {
         tn_text key = keys[i].text;
-        if (key.len == keys[i - 1].text.len && memcmp(key.ptr, keys[i - 1].text.ptr, key.len) == 0) {
+        if (tn_text_equal(key, keys[i - 1].text)) {
             tn_wia_reject(r, keys[i].at, "expected every key once but found %s again",
                           tn_quote(key.ptr, key.len).text);
             return;
@@ -253,7 +253,7 @@ static size_t find_field(const tn_wia_field *fields, size_t n, size_t next, tn_t
 {
     for (size_t tried = 0; tried < n; tried++, next++) {
         next = next < n ? next : 0;
-        if (fields[next].name.len == key.len && memcmp(fields[next].name.ptr, key.ptr, key.len) == 0)
+        if (tn_text_equal(fields[next].name, key))
             return next;
     }
     return n;

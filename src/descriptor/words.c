@@ -56,11 +56,5 @@ const char *tn_wia_type_name(tn_dtype dtype, tn_arena *arena)
     const tn_dtype_info *type = tn_dtype_get(dtype);
     if (!type || type->wia)
         return type ? type->wia : NULL;
-    size_t n = strlen(prefix), m = strlen(type->name);
-    char *name = tn_arena_alloc(arena, n + m + 1);
-    if (!name)
-        return NULL;
-    memcpy(name, prefix, n);
-    memcpy(name + n, type->name, m + 1);
-    return name;
+    return tn_arena_printf(arena, "%s%s", prefix, type->name);
 }

@@ -1,5 +1,6 @@
 /* firmware/c_names.c - names of tensors as C has them. */
 #include "firmware/c_names.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +128,7 @@ static size_t stem_length(const char *name)
 
 void tn_c_prefix(const char *path, char to[TN_EXPORT_MAX_NAME + 1])
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = tn_base_name(path);
     char stem[256], words[TN_EXPORT_MAX_NAME + 1] = "";
     snprintf(stem, sizeof stem, "%.*s",
              (int)(stem_length(name) < sizeof stem ? stem_length(name) : sizeof stem - 1), name);

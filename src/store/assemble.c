@@ -28,8 +28,7 @@ static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error 
     tn_status status = tn_carrier_for(f->format, r->dtype, r->rank, r->shape, &c, err);
     if (status)
         return status;
-    if (c.dtype != p->array.dtype || c.rank != p->array.rank ||
-        (c.rank && memcmp(c.shape, p->array.shape, c.rank * sizeof *c.shape) != 0))
+    if (c.dtype != p->array.dtype || !tn_same_shape(c.rank, c.shape, p->array.rank, p->array.shape))
         return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i],
                           "its record says %s, which is not kept in an array of this type and shape",
                           tn_dtype_get(r->dtype)->name);
@@ -96,12 +95,7 @@ static void check_ties(tn_file *f)
 /* The name of the entry that part k > 0 is. */
 static const char *entry_of(tn_file *f, const char *name, const tn_record *r, uint32_t k)
 {
-    if (r->entries)
-        return r->entries[k - 1];
-    char *full = tn_arena_alloc(&f->arena, strlen(name) + strlen(r->roles[k]) + 2);
-    if (full)
-        stpcpy(stpcpy(stpcpy(full, name), "."), r->roles[k]);
-    return full;
+    return r->entries ? r->entries[k - 1] : tn_arena_printf(&f->arena, "%s.%s", name, r->roles[k]);
 }
 
 /* The entry that is part k > 0 of the tensor that entry i begins. */

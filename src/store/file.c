@@ -328,8 +328,7 @@ const char *tn_file_text(tn_file *f, tn_text text, const char *what, uint64_t at
 
 const char *tn_file_stem(tn_file *f, const char *suffix)
 {
-    const char *path = f->shards[0].path, *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
+    const char *base = tn_base_name(f->shards[0].path);
     size_t n = strlen(base), end = strlen(suffix);
     if (n > end && strcmp(base + n - end, suffix) == 0)
         n -= end;

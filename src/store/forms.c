@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "quant/grammar/datatype.h"
+#include "tensor/array.h"
 
 #include <string.h>
 
@@ -10,8 +11,7 @@ tn_status tn_check_dense(const tn_tensor *t, const tn_datatype *datatype, tn_err
 {
     (void)datatype;
     const tn_array *a = &t->parts[0].array;
-    if (a->dtype != t->dtype || a->rank != t->rank ||
-        (t->rank && memcmp(a->shape, t->shape, t->rank * sizeof *t->shape) != 0))
+    if (a->dtype != t->dtype || !tn_same_shape(a->rank, a->shape, t->rank, t->shape))
         return tn_fail(err, TN_ERR_ARGUMENT, "a dense tensor's data must have its type and shape");
     return TN_OK;
 }
@@ -115,7 +115,7 @@ static tn_status check_affine(const tn_tensor *t, tn_error *err)
         wrong = "its codes must be integers of at most 32 bits";
     else if (!is_code_range(type, s->range))
         wrong = "the range of its codes is not one of their type";
-    else if (a->rank != t->rank || (t->rank && memcmp(a->shape, t->shape, t->rank * sizeof *t->shape) != 0))
+    else if (!tn_same_shape(a->rank, a->shape, t->rank, t->shape))
         wrong = "its codes must have its shape";
     else if (t->parts[1].array.dtype != TN_FLOAT32 || !is_scale_shape(t, &t->parts[1].array))
         wrong = "its scales must be float32, one or as many as the dimension is long";
@@ -154,8 +154,8 @@ static tn_status check_rotation(const tn_tensor *t, const tn_datatype *d, tn_err
 static bool is_part(const tn_part *p, const tn_scaled_part *of, bool plain)
 {
     const int64_t *shape = plain ? of->plain_shape : of->shape;
-    return p->array.dtype == (plain ? of->plain_dtype : of->dtype) && p->array.rank == of->rank &&
-           (of->rank == 0 || memcmp(p->array.shape, shape, of->rank * sizeof *shape) == 0);
+    return p->array.dtype == (plain ? of->plain_dtype : of->dtype) &&
+           tn_same_shape(p->array.rank, p->array.shape, of->rank, shape);
 }
 
 static tn_status check_scaled_parts(const tn_tensor *t, const tn_scaled_shapes *shapes, tn_error *err)

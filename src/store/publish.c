@@ -1,6 +1,7 @@
 /* store/publish.c - how the files of a writer appear: one, or several as one. */
 #include "store/publish.h"
 #include "base/error.h"
+#include "bytes/place.h"
 #include "bytes/sink_set.h"
 #include "store/file.h"
 
@@ -225,17 +226,6 @@ static const char *used_name(const void *owner, size_t i)
     return tn_base_name(b->used(b->owner, i));
 }
 
-static DIR *open_folder_of(const char *path)
-{
-    tn_buf folder = { 0 };
-    size_t n = (size_t)(tn_base_name(path) - path);
-    tn_buf_put(&folder, n ? path : ".", n ? n : 1);
-    tn_buf_putc(&folder, '\0');
-    DIR *dir = folder.bad ? NULL : opendir((const char *)folder.data);
-    tn_buf_free(&folder);
-    return dir;
-}
-
 typedef struct strays {
     char **names;
     size_t count, cap;
@@ -274,7 +264,8 @@ static void find_strays(const tn_beside *b, tn_is_member is_member, DIR *dir, st
 void tn_note_strays(const tn_beside *b, tn_is_member is_member)
 {
     strays all = { 0 };
-    DIR *dir = open_folder_of(b->path);
+    char folder[PATH_MAX];
+    DIR *dir = tn_folder_of(b->path, folder) ? opendir(folder) : NULL;
     if (!dir)
         return;
     find_strays(b, is_member, dir, &all);

@@ -190,14 +190,12 @@ static const char *ocp_name(const tn_tensor *t, uint32_t part)
 /* NAME for the first part, NAME.ROLE for the others. */
 static const char *name_of_part(tn_writer *w, const tn_tensor *t, uint32_t part)
 {
-    size_t n = strlen(t->name);
     if (part == 0)
-        return tn_arena_text(&w->arena, t->name, n);
-    const char *role = t->parts[part].role, *ocp = w->options.ocp_names ? ocp_name(t, part) : NULL;
-    char *name = tn_arena_alloc(&w->arena, n + strlen(ocp ? ocp : role) + 2);
-    if (name)
-        stpcpy(stpcpy(stpcpy(name, t->name), ocp ? "" : "."), ocp ? ocp : role);
-    return name;
+        return tn_arena_text(&w->arena, t->name, strlen(t->name));
+    const char *ocp = w->options.ocp_names ? ocp_name(t, part) : NULL;
+    if (ocp)
+        return tn_arena_printf(&w->arena, "%s%s", t->name, ocp);
+    return tn_arena_printf(&w->arena, "%s.%s", t->name, t->parts[part].role);
 }
 
 /* What a record of several parts points to. */
@@ -303,7 +301,7 @@ static tn_out_more *more_of(tn_writer *w, tn_out_entry *e)
 static const int64_t *keep_shape(tn_writer *w, uint32_t rank, const int64_t *shape)
 {
     const tn_out_entry *last = w->count ? &w->entries[w->count - 1] : NULL;
-    if (last && last->rank == rank && (!rank || memcmp(last->shape, shape, rank * sizeof *shape) == 0))
+    if (last && tn_same_shape(last->rank, last->shape, rank, shape))
         return last->shape;
     return tn_arena_copy(&w->arena, shape, rank * sizeof *shape);
 }

@@ -4,6 +4,8 @@
 
 #include <tenon/tensor.h>
 
+#include <string.h>
+
 /* The byte order of this machine. */
 #define TN_HOST_ORDER (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? TN_LITTLE_ENDIAN : TN_BIG_ENDIAN)
 
@@ -25,6 +27,11 @@ tn_status tn_array_check_dense(const tn_array *array, const void *data, const ch
                                tn_error *err);
 tn_status tn_array_check_ranks(const tn_array *dst, const tn_array *src, tn_error *err);
 tn_status tn_array_check_shapes(const tn_array *dst, const tn_array *src, tn_error *err);
+
+static inline bool tn_same_shape(uint32_t rank_a, const int64_t *a, uint32_t rank_b, const int64_t *b)
+{
+    return rank_a == rank_b && (rank_a == 0 || memcmp(a, b, rank_a * sizeof *a) == 0);
+}
 
 /* The strides of a dense, row-major array, whose size is known to fit. */
 void tn_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride);

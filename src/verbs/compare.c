@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "verbs/metrics.h"
+#include "tensor/array.h"
 #include "tensor/code.h"
 #include "tensor/form.h"
 #include "cast/summary.h"
@@ -330,11 +331,6 @@ static tn_status cut_part(comparison *c, size_t number, uint32_t part, tn_error 
     return cut(c, whole, tn_part_splits(a) && tn_part_splits(b), tn_dtype_get(a->array.dtype)->bits, err);
 }
 
-static bool same_shape(const tn_array *a, const tn_array *b)
-{
-    return a->rank == b->rank && (!a->rank || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0);
-}
-
 static bool unread(comparison *c, pair *p, const tn_error *err)
 {
     p->difference.what |= TN_DIFF_UNREAD;
@@ -367,7 +363,8 @@ static bool comparable(comparison *c, pair *p)
         return false;
     for (uint32_t k = 0; k < x->nparts; k++) {
         const tn_part *a = &x->parts[k], *b = &y->parts[k];
-        if (strcmp(a->role, b->role) != 0 || !same_shape(&a->array, &b->array))
+        if (strcmp(a->role, b->role) != 0 ||
+            !tn_same_shape(a->array.rank, a->array.shape, b->array.rank, b->array.shape))
             return unlike(c, p, a, b);
         if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err) ||
             tn_kept_check_spilled(c->a, x, a, &err) || tn_kept_check_spilled(c->b, y, b, &err))
@@ -406,7 +403,7 @@ static tn_status compare_descriptions(const comparison *c, tn_difference *d, tn_
     tn_status status = TN_OK;
     d->what |= strcmp(tn_tensor_form_name(a), tn_tensor_form_name(b)) ? TN_DIFF_FORM : 0;
     d->what |= a->dtype != b->dtype ? TN_DIFF_DTYPE : 0;
-    if (a->rank != b->rank || (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape)))
+    if (!tn_same_shape(a->rank, a->shape, b->rank, b->shape))
         d->what |= TN_DIFF_SHAPE;
     if (!c->o.ignore_meta)
         status = same_meta(a->meta, a->nmeta, b->meta, b->nmeta, &same, err);

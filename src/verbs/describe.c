@@ -57,8 +57,7 @@ static void place(const tn_file *file, const tn_part *p, tn_raw_subject *s)
 /* The file that a part lies in, as a person would call it. */
 static const char *file_name(const tn_file *file, const tn_part *p)
 {
-    const char *path = tn_file_shard_name(file, tn_stored_of(p)->shard), *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    return tn_base_name(tn_file_shard_name(file, tn_stored_of(p)->shard));
 }
 
 /* Where the bytes are, whatever the descriptor can say of them. */
