@@ -24,7 +24,7 @@ static void find(tn_checker *c, bool remark, const char *path, const char *forma
                           &(tn_wia_finding){ .remark = remark, .path = path, .text = text });
 }
 
-void tn_find_wrong(tn_checker *c, const char *path, const char *format, ...)
+void tn_error_at(tn_checker *c, const char *path, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -32,7 +32,7 @@ void tn_find_wrong(tn_checker *c, const char *path, const char *format, ...)
     va_end(args);
 }
 
-void tn_find_remark(tn_checker *c, const char *path, const char *format, ...)
+void tn_remark_at(tn_checker *c, const char *path, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -68,6 +68,21 @@ bool tn_integer_codes(const tn_dtype_info *type, tn_wide *low, tn_wide *high)
     return true;
 }
 
+tn_phrase tn_codes_phrase(const tn_dtype_info *type)
+{
+    tn_wide low = 0, high = 0;
+    tn_phrase p;
+    tn_integer_codes(type, &low, &high);
+    snprintf(p.text, sizeof p.text, "a code of %.40s, %.40s to %.40s", type->name, tn_wide_phrase(low).text,
+             tn_wide_phrase(high).text);
+    return p;
+}
+
+const char *tn_type_label(const tn_dtype_info *type)
+{
+    return type->wia ? type->wia : type->name;
+}
+
 /* ---- fields that stand alone ---- */
 
 static tn_quoted quote(const char *text)
@@ -82,7 +97,7 @@ static void check_version(tn_checker *c)
     if (c->fragment)
         return;
     if (version ? strcmp(version, TN_WIA_VERSION) != 0 : !c->d->sparse.format)
-        tn_find_wrong(c, "version", "expected \"" TN_WIA_VERSION "\" but found %s", quote(version).text);
+        tn_error_at(c, "version", "expected \"" TN_WIA_VERSION "\" but found %s", quote(version).text);
 }
 
 /* 8-4-4-4-12 hexadecimal digits, of any version. */
@@ -100,10 +115,10 @@ static void check_names(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
     if (d->tensor_id && !is_uuid(d->tensor_id))
-        tn_find_wrong(c, "tensor_id", "expected a UUID (8-4-4-4-12 hexadecimal digits) but found %s",
-                      quote(d->tensor_id).text);
+        tn_error_at(c, "tensor_id", "expected a UUID (8-4-4-4-12 hexadecimal digits) but found %s",
+                    quote(d->tensor_id).text);
     if (!d->name && !d->sparse.format && !c->fragment)
-        tn_find_wrong(c, "name", "expected a string but found none");
+        tn_error_at(c, "name", "expected a string but found none");
 }
 
 /* The specification lists 17 types; Tenon's others have a prefix, and no other implementation knows them. */
@@ -116,12 +131,11 @@ static void check_type(tn_checker *c)
     if (c->fragment)
         return;
     if (!c->type)
-        tn_find_wrong(
-            c, path,
-            "expected one of the specification's 17 types, or another after \"tenon:\", but found %s",
-            quote(name).text);
+        tn_error_at(c, path,
+                    "expected one of the specification's 17 types, or another after \"tenon:\", but found %s",
+                    quote(name).text);
     else if (!c->type->wia || (d->base_type && strcmp(d->base_type, c->type->wia) != 0))
-        (c->options.strict ? tn_find_wrong : tn_find_remark)(
+        (c->options.strict ? tn_error_at : tn_remark_at)(
             c, path, "expected one of the specification's 17 types but found %s", quote(name).text);
 }
 
@@ -131,7 +145,7 @@ static void check_gradient(tn_checker *c)
     tn_wide low, high;
     if (c->d->requires_grad && c->d->quantization.scheme == TN_QUANT_NONE &&
         tn_integer_codes(c->type, &low, &high))
-        tn_find_remark(c, "properties.requires_grad", "expected false for %s but found true", c->type->name);
+        tn_remark_at(c, "properties.requires_grad", "expected false for %s but found true", c->type->name);
 }
 
 static tn_status check_all(tn_checker *c, tn_error *err)
@@ -156,8 +170,8 @@ static tn_status check(const tn_descriptor *d, const tn_check_options *options, 
                      .fragment = tn_descriptor_is_fragment(d), .opened = opened };
     tn_take_options(&c.options, sizeof c.options, options);
     if (d->rank > TN_MAX_RANK) {
-        tn_find_wrong(&c, "shape.dimensions", "expected at most %d dimensions but found %u", TN_MAX_RANK,
-                      d->rank);
+        tn_error_at(&c, "shape.dimensions", "expected at most %d dimensions but found %u", TN_MAX_RANK,
+                    d->rank);
         *wrong = c.wrong;
         return TN_OK;           /* nothing else can be said of them */
     }

@@ -18,9 +18,9 @@ typedef struct tn_checker {
 } tn_checker;
 
 __attribute__((format(printf, 3, 4)))
-void tn_find_wrong(tn_checker *c, const char *path, const char *format, ...);
+void tn_error_at(tn_checker *c, const char *path, const char *format, ...);
 __attribute__((format(printf, 3, 4)))
-void tn_find_remark(tn_checker *c, const char *path, const char *format, ...);
+void tn_remark_at(tn_checker *c, const char *path, const char *format, ...);
 
 /* "memory.strides[1]" */
 tn_phrase tn_item_path(const char *list, size_t i);
@@ -30,6 +30,12 @@ tn_phrase tn_dimension_phrase(const tn_descriptor *d, uint32_t i);
 
 /* The codes of an integer type; false for any other, and for NULL. */
 bool tn_integer_codes(const tn_dtype_info *type, tn_wide *low, tn_wide *high);
+
+/* "a code of int8, -128 to 127" */
+tn_phrase tn_codes_phrase(const tn_dtype_info *type);
+
+/* The specification's name of a type, else its own. */
+const char *tn_type_label(const tn_dtype_info *type);
 
 /* dimensions, layout, symbols, constraints, physical shape, padding */
 void tn_check_shape(tn_checker *c);

@@ -56,10 +56,10 @@ static void check_contiguous(tn_checker *c)
     uint32_t padded = padded_dimension(c, false);
     bool dense = padded_dimension(c, true) == d->rank;
     if (d->is_contiguous && padded < d->rank && !c->opened)
-        tn_find_wrong(c, "properties.is_contiguous",
-                      "expected false for a tensor with padding, %s of %s in %" PRId64
-                      ", but found true", tn_dimension_phrase(d, padded).text,
-                      tn_extent_phrase(&d->dimensions[padded]).text, d->physical_shape[padded]);
+        tn_error_at(c, "properties.is_contiguous",
+                    "expected false for a tensor with padding, %s of %s in %" PRId64 ", but found true",
+                    tn_dimension_phrase(d, padded).text, tn_extent_phrase(&d->dimensions[padded]).text,
+                    d->physical_shape[padded]);
     for (uint32_t i = 0; i < d->rank; i++) {
         const char *names[TN_MAX_RANK];
         if (tn_stride_is_dense(d, &c->symbols, i))
@@ -67,13 +67,13 @@ static void check_contiguous(tn_checker *c)
         dense = false;
         tn_wia_product expected = tn_dense_stride(d, i, names);
         if (d->is_contiguous)
-            tn_find_wrong(c, tn_item_path("memory.strides", i).text, "expected %s for %s but found %s",
-                          tn_product_phrase(&expected).text, dense_phrase(d, i).text,
-                          tn_product_phrase(&d->strides[i]).text);
+            tn_error_at(c, tn_item_path("memory.strides", i).text, "expected %s for %s but found %s",
+                        tn_product_phrase(&expected).text, dense_phrase(d, i).text,
+                        tn_product_phrase(&d->strides[i]).text);
     }
     if (d->has_properties && !d->is_contiguous && dense)
-        tn_find_remark(c, "properties.is_contiguous", "expected true for strides of %s but found false",
-                       dense_phrase(d, d->rank).text);
+        tn_remark_at(c, "properties.is_contiguous", "expected true for strides of %s but found false",
+                     dense_phrase(d, d->rank).text);
 }
 
 /* ---- elements that overlap ---- */
@@ -119,9 +119,9 @@ static void check_overlap(tn_checker *c)
         tn_wia_extent e = tn_physical_extent(d, i);
         tn_wia_range range = tn_extent_range(&c->symbols, &e);
         if (d->strides[i].factor == 0 && (range.unbounded || range.high > 1))
-            tn_find_remark(c, tn_item_path("memory.strides", i).text,
-                           "elements of %s lie on each other: stride 0, extent %s",
-                           tn_dimension_phrase(d, i).text, tn_extent_phrase(&e).text);
+            tn_remark_at(c, tn_item_path("memory.strides", i).text,
+                         "elements of %s lie on each other: stride 0, extent %s",
+                         tn_dimension_phrase(d, i).text, tn_extent_phrase(&e).text);
     }
     if (!directions(c, all, &n))
         return;
@@ -129,10 +129,9 @@ static void check_overlap(tn_checker *c)
     tn_wide span = 1;           /* elements between the ends of all smaller steps */
     for (uint32_t i = 0; i < n; i++) {
         if (all[i].step < span)
-            tn_find_remark(c, tn_item_path("memory.strides", all[i].dimension).text,
-                           "elements may lie on each other: stride %s, but dimensions of smaller stride span "
-                           "%s elements",
-                           tn_wide_phrase(all[i].step).text, tn_wide_phrase(span).text);
+            tn_remark_at(c, tn_item_path("memory.strides", all[i].dimension).text, "elements may lie on each "
+                         "other: stride %s, but dimensions of smaller stride span %s elements",
+                         tn_wide_phrase(all[i].step).text, tn_wide_phrase(span).text);
         span += tn_wide_mul(all[i].step, all[i].steps);
     }
 }
@@ -146,13 +145,12 @@ static void check_offset(tn_checker *c)
     const tn_descriptor *d = c->d;
     unsigned width = c->type ? c->type->bits / 8u : 0;
     if (width > 1 && d->offset_bytes % width != 0)
-        tn_find_wrong(c, "memory.offset_bytes",
-                      "expected a multiple of %u, the size of %s, but found %" PRIu64, width,
-                      c->type->wia ? c->type->wia : c->type->name, d->offset_bytes);
+        tn_error_at(c, "memory.offset_bytes", "expected a multiple of %u, the size of %s, but found %" PRIu64,
+                    width, tn_type_label(c->type), d->offset_bytes);
     if (tn_is_power_of_two(d->alignment) && d->offset_bytes % d->alignment != 0)
-        tn_find_wrong(c, "memory.offset_bytes",
-                      "expected a multiple of the alignment %" PRIu64 " but found %" PRIu64, d->alignment,
-                      d->offset_bytes);
+        tn_error_at(c, "memory.offset_bytes",
+                    "expected a multiple of the alignment %" PRIu64 " but found %" PRIu64, d->alignment,
+                    d->offset_bytes);
 }
 
 /* At least 64 bytes, 256 recommended. */
@@ -162,11 +160,11 @@ static void check_alignment(tn_checker *c)
     if (alignment == 0)
         return;                 /* not given */
     if (!tn_is_power_of_two(alignment))
-        tn_find_wrong(c, "memory.alignment", "expected a power of two but found %" PRIu64, alignment);
+        tn_error_at(c, "memory.alignment", "expected a power of two but found %" PRIu64, alignment);
     else if (alignment < 64)
-        tn_find_wrong(c, "memory.alignment", "expected at least 64 but found %" PRIu64, alignment);
+        tn_error_at(c, "memory.alignment", "expected at least 64 but found %" PRIu64, alignment);
     else if (alignment < 256)
-        tn_find_remark(c, "memory.alignment", "expected the recommended 256 but found %" PRIu64, alignment);
+        tn_remark_at(c, "memory.alignment", "expected the recommended 256 but found %" PRIu64, alignment);
 }
 
 /* A dense buffer that is longer than its elements and the alignment need. */
@@ -176,9 +174,8 @@ static void check_slack(tn_checker *c, tn_wide needed)
     uint64_t unit = tn_is_power_of_two(d->alignment) ? d->alignment : 1;
     tn_wide rounded = (needed + unit - 1) / unit * unit;
     if (d->offset_bytes == 0 && !d->strides && c->symbols.count == 0 && d->total_bytes > rounded)
-        tn_find_remark(c, "memory.total_bytes",
-                       "expected %s, where the last element ends, but found %" PRIu64,
-                       tn_wide_phrase(needed).text, d->total_bytes);
+        tn_remark_at(c, "memory.total_bytes", "expected %s, where the last element ends, but found %" PRIu64,
+                     tn_wide_phrase(needed).text, d->total_bytes);
 }
 
 /* "at least 96" */
@@ -200,21 +197,20 @@ static void check_inside(tn_checker *c)
     tn_bit_span span = tn_descriptor_span(d, &c->symbols, c->type->bits);
     if (span.unbounded) {
         if (d->has_total && tn_symbol_is_endless(&c->symbols, span.unbounded))
-            tn_find_wrong(c, "memory.total_bytes", "expected none, for %s has no maximum, but found %" PRIu64,
-                          tn_symbol_phrase(span.unbounded).text, d->total_bytes);
+            tn_error_at(c, "memory.total_bytes", "expected none, for %s has no maximum, but found %" PRIu64,
+                        tn_symbol_phrase(span.unbounded).text, d->total_bytes);
         return;
     }
     tn_wide needed = (span.high + 7) / 8;
     if (span.low < 0)
-        tn_find_wrong(c, "memory.strides",
-                      "expected every element at byte 0 or after it but the first is at byte %s",
-                      tn_wide_phrase((span.low - 7) / 8).text);
+        tn_error_at(c, "memory.strides",
+                    "expected every element at byte 0 or after it but the first is at byte %s",
+                    tn_wide_phrase((span.low - 7) / 8).text);
     if (d->has_total && needed > d->total_bytes)
-        tn_find_wrong(c, "memory.total_bytes", "expected %s, where the last element ends, but found %" PRIu64,
-                      least_phrase(needed).text, d->total_bytes);
+        tn_error_at(c, "memory.total_bytes", "expected %s, where the last element ends, but found %" PRIu64,
+                    least_phrase(needed).text, d->total_bytes);
     else if (needed > UINT64_MAX)
-        tn_find_wrong(c, "shape.dimensions",
-                      "expected a tensor of less than 2^64 bytes but found one of more");
+        tn_error_at(c, "shape.dimensions", "expected a tensor of less than 2^64 bytes but found one of more");
     else if (d->has_total)
         check_slack(c, needed);
 }

@@ -44,11 +44,11 @@ static void check_axis(tn_checker *c)
     const char *path = axis.text;
     const uint32_t rank = tn_has_no_shape(c->d) ? TN_MAX_RANK : c->d->rank;
     if (tn_is_per_channel(q->scheme) && !q->has_axis)
-        tn_find_wrong(c, path, "expected the dimension of the channels but found none");
+        tn_error_at(c, path, "expected the dimension of the channels but found none");
     else if (q->has_axis && (q->channel_axis < 0 || q->channel_axis >= rank))
-        tn_find_wrong(c, path, "expected a dimension below %u but found %" PRId64, rank, q->channel_axis);
+        tn_error_at(c, path, "expected a dimension below %u but found %" PRId64, rank, q->channel_axis);
     else if (q->has_axis && !tn_is_per_channel(q->scheme))
-        tn_find_remark(c, path, "expected none for one scale for all but found %" PRId64, q->channel_axis);
+        tn_remark_at(c, path, "expected none for one scale for all but found %" PRId64, q->channel_axis);
 }
 
 /* Without a shape only as many as there are of the others. */
@@ -56,9 +56,9 @@ static void check_count_alone(tn_checker *c, const char *path, size_t n)
 {
     const tn_wia_quantization *q = &c->d->quantization;
     if (n == 0)
-        tn_find_wrong(c, path, "expected a number for each channel but found none");
+        tn_error_at(c, path, "expected a number for each channel but found none");
     else if (n != q->nscales)
-        tn_find_wrong(c, path, "expected %zu numbers, as many as scales, but found %zu", q->nscales, n);
+        tn_error_at(c, path, "expected %zu numbers, as many as scales, but found %zu", q->nscales, n);
 }
 
 /* One for all, or one per channel. */
@@ -68,7 +68,7 @@ static void check_count(tn_checker *c, const char *name, size_t n)
     const tn_phrase path = numbers_path(c, name);
     if (!tn_is_per_channel(q->scheme)) {
         if (n != 1)
-            tn_find_wrong(c, path.text, "expected one number but found %zu", n);
+            tn_error_at(c, path.text, "expected one number but found %zu", n);
         return;
     }
     if (tn_has_no_shape(c->d)) {
@@ -81,8 +81,8 @@ static void check_count(tn_checker *c, const char *name, size_t n)
     const tn_wia_extent *e = &c->d->dimensions[axis];
     tn_wia_range range = tn_extent_range(&c->symbols, e);
     if (!range.unbounded && (n < range.low || n > range.high))
-        tn_find_wrong(c, path.text, "expected %s numbers for %s but found %zu", tn_extent_phrase(e).text,
-                      tn_dimension_phrase(c->d, axis).text, n);
+        tn_error_at(c, path.text, "expected %s numbers for %s but found %zu", tn_extent_phrase(e).text,
+                    tn_dimension_phrase(c->d, axis).text, n);
 }
 
 static void check_scales(tn_checker *c)
@@ -91,8 +91,8 @@ static void check_scales(tn_checker *c)
     check_count(c, "scale", q->nscales);
     for (size_t i = 0; i < q->nscales; i++)
         if (!isfinite(q->scales[i]) || q->scales[i] <= 0)
-            tn_find_wrong(c, number_path(c, "scale", i).text,
-                          "expected a finite number above 0 but found %.17g", q->scales[i]);
+            tn_error_at(c, number_path(c, "scale", i).text,
+                        "expected a finite number above 0 but found %.17g", q->scales[i]);
 }
 
 /* Zero points are codes of the type; symmetric schemes have none but 0. */
@@ -103,9 +103,8 @@ static void check_zero_points(tn_checker *c)
     bool known = tn_integer_codes(c->type, &low, &high);
     if (!q->zero_points) {
         if (!is_symmetric(q->scheme))
-            tn_find_remark(
-                c, numbers_path(c, "zero_point").text,
-                "expected zero points for an asymmetric scheme but found none: they are taken as 0");
+            tn_remark_at(c, numbers_path(c, "zero_point").text,
+                         "expected zero points for an asymmetric scheme but found none: they are taken as 0");
         return;
     }
     check_count(c, "zero_point", q->nzero_points);
@@ -113,10 +112,9 @@ static void check_zero_points(tn_checker *c)
         int64_t zero = q->zero_points[i];
         tn_phrase path = number_path(c, "zero_point", i);
         if (is_symmetric(q->scheme) && zero != 0)
-            tn_find_wrong(c, path.text, "expected 0 for a symmetric scheme but found %" PRId64, zero);
+            tn_error_at(c, path.text, "expected 0 for a symmetric scheme but found %" PRId64, zero);
         else if (known && (zero < low || zero > high))
-            tn_find_wrong(c, path.text, "expected a code of %s, %s to %s, but found %" PRId64, c->type->name,
-                          tn_wide_phrase(low).text, tn_wide_phrase(high).text, zero);
+            tn_error_at(c, path.text, "expected %s, but found %" PRId64, tn_codes_phrase(c->type).text, zero);
     }
 }
 
@@ -129,12 +127,11 @@ static void check_range(tn_checker *c)
     const tn_phrase path = member_path(c, "range", "");
     for (size_t i = 0; i < 2 && known; i++)
         if (q->range[i] < low || q->range[i] > high)
-            tn_find_wrong(c, tn_item_path(path.text, i).text,
-                          "expected a code of %s, %s to %s, but found %" PRId64, c->type->name,
-                          tn_wide_phrase(low).text, tn_wide_phrase(high).text, q->range[i]);
+            tn_error_at(c, tn_item_path(path.text, i).text, "expected %s, but found %" PRId64,
+                        tn_codes_phrase(c->type).text, q->range[i]);
     if (q->range[0] >= q->range[1])
-        tn_find_wrong(c, path.text, "expected the lower code first but found %" PRId64 " and %" PRId64,
-                      q->range[0], q->range[1]);
+        tn_error_at(c, path.text, "expected the lower code first but found %" PRId64 " and %" PRId64,
+                    q->range[0], q->range[1]);
 }
 
 /* The name of such a scheme. */
@@ -162,10 +159,9 @@ static void check_other_scheme(tn_checker *c)
     const tn_wia_extra *other = tn_other_scheme(c->d);
     tn_text name = other ? other_scheme_name(c->d, other, &arena) : (tn_text){ 0 };
     if (other)
-        tn_find_wrong(c, member_path(c, "scheme", "").text,
-                      "expected per_tensor_symmetric, per_tensor_asymmetric, per_channel_symmetric or "
-                      "per_channel_asymmetric but found %s",
-                      tn_quote(name.ptr ? name.ptr : "", name.len).text);
+        tn_error_at(c, member_path(c, "scheme", "").text, "expected per_tensor_symmetric, "
+                    "per_tensor_asymmetric, per_channel_symmetric or per_channel_asymmetric but found %s",
+                    tn_quote(name.ptr ? name.ptr : "", name.len).text);
     tn_arena_free(&arena);
 }
 
@@ -178,8 +174,8 @@ void tn_check_quantization(tn_checker *c)
     if (q->scheme == TN_QUANT_NONE)
         return;
     if (c->type && !tn_integer_codes(c->type, &low, &high))
-        tn_find_wrong(c, "dtype.base_type", "expected an integer type for quantization but found %s",
-                      c->type->wia ? c->type->wia : c->type->name);
+        tn_error_at(c, "dtype.base_type", "expected an integer type for quantization but found %s",
+                    tn_type_label(c->type));
     check_axis(c);
     check_scales(c);
     check_zero_points(c);

@@ -18,10 +18,10 @@ static void check_dimensions(tn_checker *c)
         const tn_wia_extent *e = &c->d->dimensions[i];
         tn_phrase path = tn_item_path("shape.dimensions", i);
         if (e->symbol && !tn_is_symbol(e->symbol))
-            tn_find_wrong(c, path.text, "expected a symbol of letters, digits and _ but found %s",
-                          tn_quote_z(e->symbol).text);
+            tn_error_at(c, path.text, "expected a symbol of letters, digits and _ but found %s",
+                        tn_quote_z(e->symbol).text);
         if (!e->symbol && e->value < 0)
-            tn_find_wrong(c, path.text, "expected an extent not below 0 but found %" PRId64, e->value);
+            tn_error_at(c, path.text, "expected an extent not below 0 but found %" PRId64, e->value);
     }
 }
 
@@ -30,9 +30,9 @@ static void check_one(tn_checker *c, uint32_t i)
 {
     const tn_wia_extent *e = &c->d->dimensions[i];
     if (e->symbol || e->value != 1)
-        tn_find_wrong(c, tn_item_path("shape.dimensions", i).text,
-                      "expected 1, as layout %s has it, but found %s", tn_quote_z(c->d->layout).text,
-                      tn_extent_phrase(e).text);
+        tn_error_at(c, tn_item_path("shape.dimensions", i).text,
+                    "expected 1, as layout %s has it, but found %s", tn_quote_z(c->d->layout).text,
+                    tn_extent_phrase(e).text);
 }
 
 static bool is_named_layout(const char *layout)
@@ -47,15 +47,15 @@ static void check_layout(tn_checker *c)
     const tn_descriptor *d = c->d;
     tn_error why;
     if (d->layout && tn_layout_check(d->layout, d->rank, &why) != TN_OK)
-        tn_find_wrong(c, "shape.layout", "%s", why.text);
+        tn_error_at(c, "shape.layout", "%s", why.text);
     else if (d->layout && strchr(d->layout, '1'))
         check_one(c, (uint32_t)(strchr(d->layout, '1') - d->layout));
     if (c->options.strict && d->layout && *d->layout && !is_named_layout(d->layout))
-        tn_find_wrong(c, "shape.layout", "expected NCHW, NHWC or CHWN, as in the specification, but found %s",
-                      tn_quote_z(d->layout).text);
+        tn_error_at(c, "shape.layout", "expected NCHW, NHWC or CHWN, as in the specification, but found %s",
+                    tn_quote_z(d->layout).text);
     if (!d->layout && d->rank >= 3 && d->rank <= 5 && !c->fragment)
-        tn_find_remark(c, "shape.layout", "expected %u letters for %u dimensions but found none", d->rank,
-                       d->rank);
+        tn_remark_at(c, "shape.layout", "expected %u letters for %u dimensions but found none", d->rank,
+                     d->rank);
 }
 
 /* ---- symbols ---- */
@@ -65,9 +65,9 @@ static void check_stride_symbols(tn_checker *c)
     for (uint32_t i = 0; c->d->strides && i < c->d->rank; i++)
         for (uint32_t k = 0; k < c->d->strides[i].nsymbols; k++)
             if (!tn_is_symbol(c->d->strides[i].symbols[k]))
-                tn_find_wrong(c, tn_item_path("memory.strides", i).text,
-                              "expected symbols of letters, digits and _ but found %s",
-                              tn_quote_z(c->d->strides[i].symbols[k]).text);
+                tn_error_at(c, tn_item_path("memory.strides", i).text,
+                            "expected symbols of letters, digits and _ but found %s",
+                            tn_quote_z(c->d->strides[i].symbols[k]).text);
 }
 
 /* The flag says whether there are symbols. */
@@ -75,10 +75,10 @@ static void check_symbolic(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
     if (d->symbolic && c->symbols.count == 0)
-        tn_find_wrong(c, "shape.symbolic", "expected false for a shape without symbols but found true");
+        tn_error_at(c, "shape.symbolic", "expected false for a shape without symbols but found true");
     if (!d->symbolic && c->symbols.count > 0)
-        tn_find_wrong(c, "shape.symbolic", "expected true for a shape with the symbol %s but found false",
-                      tn_quote_z(c->symbols.items[0].symbol).text);
+        tn_error_at(c, "shape.symbolic", "expected true for a shape with the symbol %s but found false",
+                    tn_quote_z(c->symbols.items[0].symbol).text);
 }
 
 /* "shape.constraints.batch.min" */
@@ -98,21 +98,20 @@ static void check_constraint(tn_checker *c, const tn_wia_constraint *k)
     int64_t low, high;
     size_t before = c->wrong;
     if (!tn_symbols_find(&c->symbols, k->symbol))
-        tn_find_wrong(c, constraint_path(k->symbol, "").text,
-                      "expected a symbol of dimensions or strides but found %s", tn_quote_z(k->symbol).text);
+        tn_error_at(c, constraint_path(k->symbol, "").text,
+                    "expected a symbol of dimensions or strides but found %s", tn_quote_z(k->symbol).text);
     if (k->min < 0)
-        tn_find_wrong(c, constraint_path(k->symbol, ".min").text,
-                      "expected a number not below 0 but found %" PRId64, k->min);
+        tn_error_at(c, constraint_path(k->symbol, ".min").text,
+                    "expected a number not below 0 but found %" PRId64, k->min);
     if (k->multiple_of < 1)
-        tn_find_wrong(c, constraint_path(k->symbol, ".multiple_of").text,
-                      "expected a number not below 1 but found %" PRId64, k->multiple_of);
+        tn_error_at(c, constraint_path(k->symbol, ".multiple_of").text,
+                    "expected a number not below 1 but found %" PRId64, k->multiple_of);
     if (k->max < k->min)
-        tn_find_wrong(c, constraint_path(k->symbol, ".max").text,
-                      "expected a number not below the min of %" PRId64 " but found %" PRId64, k->min,
-                      k->max);
+        tn_error_at(c, constraint_path(k->symbol, ".max").text,
+                    "expected a number not below the min of %" PRId64 " but found %" PRId64, k->min, k->max);
     if (c->wrong == before && !tn_constraint_bounds(k, &low, &high))
-        tn_find_wrong(c, constraint_path(k->symbol, "").text, "expected %s but there is none",
-                      tn_constraint_phrase(k).text);
+        tn_error_at(c, constraint_path(k->symbol, "").text, "expected %s but there is none",
+                    tn_constraint_phrase(k).text);
 }
 
 /* ---- padding ---- */
@@ -125,13 +124,13 @@ static void check_physical(tn_checker *c, uint32_t i)
     tn_wia_range range = tn_extent_range(&c->symbols, e);
     tn_phrase path = tn_item_path("physical_shape", i), dimension = tn_dimension_phrase(c->d, i);
     if (physical < 0)
-        tn_find_wrong(c, path.text, "expected an extent not below 0 but found %" PRId64, physical);
+        tn_error_at(c, path.text, "expected an extent not below 0 but found %" PRId64, physical);
     else if (range.unbounded && tn_symbol_is_endless(&c->symbols, range.unbounded))
-        tn_find_wrong(c, path.text, "expected the maximum of %s, which has none, but found %" PRId64,
-                      tn_symbol_phrase(range.unbounded).text, physical);
+        tn_error_at(c, path.text, "expected the maximum of %s, which has none, but found %" PRId64,
+                    tn_symbol_phrase(range.unbounded).text, physical);
     else if (!range.unbounded && physical < range.high)
-        tn_find_wrong(c, path.text, "expected at least %s for %s but found %" PRId64,
-                      tn_wide_phrase(range.high).text, dimension.text, physical);
+        tn_error_at(c, path.text, "expected at least %s for %s but found %" PRId64,
+                    tn_wide_phrase(range.high).text, dimension.text, physical);
 }
 
 /* The padding of each dimension is the difference of the two shapes; for a symbol it is not known yet. */
@@ -144,14 +143,14 @@ static void check_padded(tn_checker *c, uint32_t i)
         return;
     int64_t added = physical - e->value;
     if (p->values && p->values[i] != added)
-        tn_find_wrong(c, tn_item_path("padding.values", i).text,
-                      "expected %" PRId64 " from %" PRId64 " to the physical %" PRId64 " but found %" PRId64,
-                      added, e->value, physical, p->values[i]);
+        tn_error_at(c, tn_item_path("padding.values", i).text,
+                    "expected %" PRId64 " from %" PRId64 " to the physical %" PRId64 " but found %" PRId64,
+                    added, e->value, physical, p->values[i]);
     static const char *const words[] = { "false", "true" };
     if (p->dims && p->dims[i] != (added > 0))
-        tn_find_wrong(c, tn_item_path("padding.dims", i).text,
-                      "expected %s for %" PRId64 " added elements but found %s", words[added != 0], added,
-                      words[p->dims[i]]);
+        tn_error_at(c, tn_item_path("padding.dims", i).text,
+                    "expected %s for %" PRId64 " added elements but found %s", words[added != 0], added,
+                    words[p->dims[i]]);
 }
 
 /* The fill of an integer type is one of its codes. */
@@ -163,8 +162,7 @@ static void check_fill(tn_checker *c)
         return;
     /* both powers of 2: exact */
     if (!(fill >= (double)low && fill < (double)(high + 1) && fill == floor(fill)))
-        tn_find_wrong(c, "padding.fill", "expected a code of %s, %s to %s, but found %.17g", c->type->name,
-                      tn_wide_phrase(low).text, tn_wide_phrase(high).text, fill);
+        tn_error_at(c, "padding.fill", "expected %s, but found %.17g", tn_codes_phrase(c->type).text, fill);
 }
 
 /* The specification has zero_fill alone. */
@@ -172,17 +170,16 @@ static void check_mode(tn_checker *c)
 {
     const tn_wia_padding *p = &c->d->padding;
     if (!p->mode) {
-        tn_find_remark(c, "padding.mode", "expected zero_fill or value_fill but found none");
+        tn_remark_at(c, "padding.mode", "expected zero_fill or value_fill but found none");
     } else if (strcmp(p->mode, "value_fill") == 0) {
         if (c->options.strict)
-            tn_find_wrong(c, "padding.mode",
-                          "expected the specification's zero_fill but found \"value_fill\"");
+            tn_error_at(c, "padding.mode", "expected the specification's zero_fill but found \"value_fill\"");
         check_fill(c);
     } else if (strcmp(p->mode, "zero_fill") != 0) {
-        tn_find_wrong(c, "padding.mode", "expected zero_fill or value_fill but found %s",
-                      tn_quote_z(p->mode).text);
+        tn_error_at(c, "padding.mode", "expected zero_fill or value_fill but found %s",
+                    tn_quote_z(p->mode).text);
     } else if (p->fill != 0) {
-        tn_find_wrong(c, "padding.fill", "expected 0 for zero_fill but found %.17g", p->fill);
+        tn_error_at(c, "padding.fill", "expected 0 for zero_fill but found %.17g", p->fill);
     }
 }
 
@@ -191,7 +188,7 @@ static void check_padding(tn_checker *c)
     const tn_descriptor *d = c->d;
     check_mode(c);
     if (!d->physical_shape)
-        tn_find_wrong(c, "padding", "expected physical_shape beside it but found none");
+        tn_error_at(c, "padding", "expected physical_shape beside it but found none");
     for (uint32_t i = 0; d->physical_shape && i < d->rank; i++)
         check_padded(c, i);
 }

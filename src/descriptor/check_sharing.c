@@ -11,9 +11,9 @@ static void check_device(tn_checker *c)
 {
     const tn_device *device = &c->d->device;
     if (device->id < 0)
-        tn_find_wrong(c, "memory.device.id", "expected a number not below 0 but found %" PRId64, device->id);
+        tn_error_at(c, "memory.device.id", "expected a number not below 0 but found %" PRId64, device->id);
     if (device->type == TN_DEVICE_CPU && device->space == TN_SPACE_DEVICE)
-        tn_find_wrong(c, "memory.device.memory_space", "expected host or unified for a CPU but found device");
+        tn_error_at(c, "memory.device.memory_space", "expected host or unified for a CPU but found device");
 }
 
 /* The bytes the descriptor speaks of: as it says, or as its elements need. */
@@ -39,27 +39,25 @@ static void check_handle(tn_checker *c)
     if (h->type == TN_HANDLE_NONE)
         return;
     if (h->type == TN_HANDLE_MEMFD && c->options.strict)
-        tn_find_wrong(c, "buffer_handle.type",
-                      "expected dma_buf_fd, cuda_ipc or metal_shared, as in the specification, "
-                      "but found \"memfd\"");
+        tn_error_at(c, "buffer_handle.type", "expected dma_buf_fd, cuda_ipc or metal_shared, as in the "
+                    "specification, but found \"memfd\"");
     if (h->handle < 0)
-        tn_find_wrong(c, "buffer_handle.handle", "expected a number not below 0 but found %" PRId64,
-                      h->handle);
+        tn_error_at(c, "buffer_handle.handle", "expected a number not below 0 but found %" PRId64, h->handle);
     if (buffer_size(c, &bytes) && h->size_bytes < bytes)
-        tn_find_wrong(c, "buffer_handle.size_bytes", "expected at least the buffer's %s but found %" PRId64,
-                      tn_wide_phrase(bytes).text, h->size_bytes);
+        tn_error_at(c, "buffer_handle.size_bytes", "expected at least the buffer's %s but found %" PRId64,
+                    tn_wide_phrase(bytes).text, h->size_bytes);
     bool known = d->has_memory || !c->fragment;         /* else the device is another part's to say */
     if (h->type == TN_HANDLE_CUDA_IPC && known && d->device.type != TN_DEVICE_GPU)
-        tn_find_wrong(c, "buffer_handle.type", "expected memory.device of type GPU for cuda_ipc but found %s",
-                      tn_device_type_name(d->device.type));
+        tn_error_at(c, "buffer_handle.type", "expected memory.device of type GPU for cuda_ipc but found %s",
+                    tn_device_type_name(d->device.type));
 }
 
 static void check_address(tn_checker *c, const char *path, uint64_t address)
 {
     uint64_t alignment = c->d->alignment;
     if (alignment && address % alignment != 0)
-        tn_find_wrong(c, path, "expected a multiple of the alignment %" PRIu64 " but found 0x%" PRIx64,
-                      alignment, address);
+        tn_error_at(c, path, "expected a multiple of the alignment %" PRIu64 " but found 0x%" PRIx64,
+                    alignment, address);
 }
 
 /* What only a device reaches has no address in the CPU, and host memory is never such. */
@@ -72,11 +70,11 @@ static void check_mapping(tn_checker *c)
     if (m->cpu_mapped)
         check_address(c, "mapping.cpu_address", m->cpu_address);
     if (m->cpu_mapped && !m->cpu_device)
-        tn_find_wrong(c, "mapping.cpu_address",
-                      "expected null for access_mode device_only but found 0x%" PRIx64, m->cpu_address);
+        tn_error_at(c, "mapping.cpu_address",
+                    "expected null for access_mode device_only but found 0x%" PRIx64, m->cpu_address);
     if (!m->cpu_device && c->d->has_memory && c->d->device.space == TN_SPACE_HOST)
-        tn_find_wrong(c, "mapping.access_mode",
-                      "expected cpu_device for memory in the host but found device_only");
+        tn_error_at(c, "mapping.access_mode",
+                    "expected cpu_device for memory in the host but found device_only");
 }
 
 /* The receiver uses the bytes as they are: in its byte order, aligned, page-locked where a device reads
@@ -89,18 +87,18 @@ static void check_zero_copy(tn_checker *c)
     if (!d->has_properties || !d->zero_copy_compatible)
         return;
     if (swapped)
-        tn_find_wrong(c, "dtype.byte_order",
-                      "expected little_endian for a zero_copy_compatible tensor but found big_endian");
+        tn_error_at(c, "dtype.byte_order",
+                    "expected little_endian for a zero_copy_compatible tensor but found big_endian");
     if (d->alignment == 0)
-        tn_find_wrong(c, "memory.alignment",
-                      "expected at least 64 for a zero_copy_compatible tensor but found none");
+        tn_error_at(c, "memory.alignment",
+                    "expected at least 64 for a zero_copy_compatible tensor but found none");
     if (d->sparse.format)
-        tn_find_wrong(c, "properties.zero_copy_compatible",
-                      "expected false for data in the document but found true");
+        tn_error_at(c, "properties.zero_copy_compatible",
+                    "expected false for data in the document but found true");
     if (handle != TN_HANDLE_NONE && handle != TN_HANDLE_MEMFD && d->device.space == TN_SPACE_HOST &&
         !d->is_pinned)
-        tn_find_remark(c, "properties.is_pinned", "expected true for host memory behind %s but found false",
-                       tn_handle_type_name(handle));
+        tn_remark_at(c, "properties.is_pinned", "expected true for host memory behind %s but found false",
+                     tn_handle_type_name(handle));
 }
 
 void tn_check_sharing(tn_checker *c)

@@ -12,9 +12,7 @@
 static const char *type_name(tn_dtype dtype)
 {
     const tn_dtype_info *type = tn_dtype_get(dtype);
-    if (!type)
-        return "none";
-    return type->wia ? type->wia : type->name;
+    return type ? tn_type_label(type) : "none";
 }
 
 /* The path of the values: COO has an object for them, CSR a plain array. */
@@ -27,12 +25,12 @@ static void check_values(tn_checker *c, size_t nnz)
 {
     const tn_wia_sparse *s = &c->d->sparse;
     if (!s->values)
-        tn_find_wrong(c, values_path(s), "expected an array but found none");
+        tn_error_at(c, values_path(s), "expected an array but found none");
     else if (s->indices && s->nvalues != nnz)
-        tn_find_wrong(c, values_path(s), "expected %zu values but found %zu", nnz, s->nvalues);
+        tn_error_at(c, values_path(s), "expected %zu values but found %zu", nnz, s->nvalues);
     if (c->d->base_type && s->value_type != c->d->dtype)
-        tn_find_wrong(c, "values.dtype", "expected %s, the base_type, but found %s", type_name(c->d->dtype),
-                      type_name(s->value_type));
+        tn_error_at(c, "values.dtype", "expected %s, the base_type, but found %s", type_name(c->d->dtype),
+                    type_name(s->value_type));
 }
 
 /* An index that the dimension has not, or that the type of the indices cannot hold. */
@@ -74,8 +72,8 @@ static void report_twice(tn_checker *c, const char *list, row *rows, size_t n)
         qsort(rows, n, sizeof *rows, by_indices);
     for (size_t i = 1; i < n; i++)
         if (same_indices(&rows[i - 1], &rows[i]))
-            tn_find_remark(c, tn_item_path(list, rows[i].place).text, "the same place as %s",
-                           tn_item_path(list, rows[i - 1].place).text);
+            tn_remark_at(c, tn_item_path(list, rows[i].place).text, "the same place as %s",
+                         tn_item_path(list, rows[i - 1].place).text);
 }
 
 /* ---- COO ---- */
@@ -87,8 +85,8 @@ static void check_coo_row(tn_checker *c, size_t place)
     int64_t end;
     for (uint32_t i = 0; i < s->rank; i++)
         if (is_outside(s, indices[i], i, &end))
-            tn_find_wrong(c, tn_item_path(tn_item_path("indices.data", place).text, i).text,
-                          "expected an index in [0, %" PRId64 ") but found %" PRId64, end, indices[i]);
+            tn_error_at(c, tn_item_path(tn_item_path("indices.data", place).text, i).text,
+                        "expected an index in [0, %" PRId64 ") but found %" PRId64, end, indices[i]);
 }
 
 /* A row of indices and a value for each of the nnz elements. */
@@ -96,15 +94,15 @@ static void check_coo_counts(tn_checker *c, size_t n)
 {
     const tn_wia_sparse *s = &c->d->sparse;
     if (s->rank == 0)
-        tn_find_wrong(c, "shape", "expected at least one dimension for COO but found none");
+        tn_error_at(c, "shape", "expected at least one dimension for COO but found none");
     if (!s->has_nnz)
-        tn_find_wrong(c, "nnz", "expected a number but found none");
+        tn_error_at(c, "nnz", "expected a number but found none");
     else if (s->indices && (s->nnz < 0 || (uint64_t)s->nnz != n))
-        tn_find_wrong(c, "nnz", "expected %zu, the rows of indices, but found %" PRId64, n, s->nnz);
+        tn_error_at(c, "nnz", "expected %zu, the rows of indices, but found %" PRId64, n, s->nnz);
     if (!s->indices)
-        tn_find_wrong(c, "indices.data", "expected an array but found none");
+        tn_error_at(c, "indices.data", "expected an array but found none");
     if (s->nindices != n * s->rank)
-        tn_find_wrong(c, "indices.data", "expected rows of %u indices but found %zu", s->rank, s->nindices);
+        tn_error_at(c, "indices.data", "expected rows of %u indices but found %zu", s->rank, s->nindices);
     check_values(c, n);
 }
 
@@ -133,23 +131,23 @@ static bool check_pointers(tn_checker *c)
     const tn_wia_sparse *s = &c->d->sparse;
     size_t before = c->wrong;
     if (!s->pointers || s->npointers == 0) {
-        tn_find_wrong(c, "row_pointers", "expected an array that begins with 0 but found none");
+        tn_error_at(c, "row_pointers", "expected an array that begins with 0 but found none");
         return false;
     }
     if (s->rank == 2 && s->npointers - 1 != (uint64_t)s->shape[0])
-        tn_find_wrong(c, "row_pointers", "expected %s numbers for %" PRId64 " rows but found %zu",
-                      tn_wide_phrase((tn_wide)s->shape[0] + 1).text, s->shape[0], s->npointers);
+        tn_error_at(c, "row_pointers", "expected %s numbers for %" PRId64 " rows but found %zu",
+                    tn_wide_phrase((tn_wide)s->shape[0] + 1).text, s->shape[0], s->npointers);
     if (s->pointers[0] != 0)
-        tn_find_wrong(c, "row_pointers[0]", "expected 0 but found %" PRId64, s->pointers[0]);
+        tn_error_at(c, "row_pointers[0]", "expected 0 but found %" PRId64, s->pointers[0]);
     for (size_t i = 1; i < s->npointers; i++)
         if (s->pointers[i] < s->pointers[i - 1])
-            tn_find_wrong(c, tn_item_path("row_pointers", i).text,
-                          "expected at least the %" PRId64 " before it but found %" PRId64,
-                          s->pointers[i - 1], s->pointers[i]);
+            tn_error_at(c, tn_item_path("row_pointers", i).text,
+                        "expected at least the %" PRId64 " before it but found %" PRId64, s->pointers[i - 1],
+                        s->pointers[i]);
     int64_t last = s->pointers[s->npointers - 1];
     if (s->indices && (last < 0 || (uint64_t)last != s->nindices))
-        tn_find_wrong(c, tn_item_path("row_pointers", s->npointers - 1).text,
-                      "expected %zu, the number of column_indices, but found %" PRId64, s->nindices, last);
+        tn_error_at(c, tn_item_path("row_pointers", s->npointers - 1).text,
+                    "expected %zu, the number of column_indices, but found %" PRId64, s->nindices, last);
     return c->wrong == before;
 }
 
@@ -158,11 +156,11 @@ static void check_columns(tn_checker *c)
     const tn_wia_sparse *s = &c->d->sparse;
     int64_t end;
     if (!s->indices)
-        tn_find_wrong(c, "column_indices", "expected an array but found none");
+        tn_error_at(c, "column_indices", "expected an array but found none");
     for (size_t i = 0; i < s->nindices && s->rank == 2; i++)
         if (is_outside(s, s->indices[i], 1, &end))
-            tn_find_wrong(c, tn_item_path("column_indices", i).text,
-                          "expected a column in [0, %" PRId64 ") but found %" PRId64, end, s->indices[i]);
+            tn_error_at(c, tn_item_path("column_indices", i).text,
+                        "expected a column in [0, %" PRId64 ") but found %" PRId64, end, s->indices[i]);
 }
 
 /* A column twice in one row. */
@@ -185,10 +183,10 @@ static tn_status check_csr(tn_checker *c, tn_error *err)
 {
     const tn_wia_sparse *s = &c->d->sparse;
     if (s->rank != 2)
-        tn_find_wrong(c, "shape", "expected two dimensions for CSR but found %u", s->rank);
+        tn_error_at(c, "shape", "expected two dimensions for CSR but found %u", s->rank);
     if (s->has_nnz && s->indices && (s->nnz < 0 || (uint64_t)s->nnz != s->nindices))
-        tn_find_wrong(c, "nnz", "expected %zu, the number of column_indices, but found %" PRId64, s->nindices,
-                      s->nnz);
+        tn_error_at(c, "nnz", "expected %zu, the number of column_indices, but found %" PRId64, s->nindices,
+                    s->nnz);
     bool walkable = check_pointers(c);
     check_columns(c);
     check_values(c, s->nindices);
@@ -204,6 +202,6 @@ tn_status tn_check_sparse(tn_checker *c, tn_error *err)
         return check_coo(c, err);
     if (strcmp(format, "CSR") == 0)
         return check_csr(c, err);
-    tn_find_wrong(c, "format", "expected COO or CSR but found %s", tn_quote_z(format).text);
+    tn_error_at(c, "format", "expected COO or CSR but found %s", tn_quote_z(format).text);
     return TN_OK;
 }
