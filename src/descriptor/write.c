@@ -50,6 +50,12 @@ static void put_key(writer *w, const char *key)
     tn_buf_puts(w->out, ": ");
 }
 
+static void begin_object(writer *w, const char *key)
+{
+    put_key(w, key);
+    open_object(w);
+}
+
 static int compare_paths(const void *a, const void *b)
 {
     const tn_wia_extra *x = *(const tn_wia_extra *const *)a, *y = *(const tn_wia_extra *const *)b;
@@ -172,7 +178,22 @@ static void put_f64(tn_buf *out, double x)
 
 /* --- lists --- */
 
-typedef void (*put_item)(tn_buf *out, const tn_descriptor *d, size_t i);
+typedef void (*put_item)(tn_buf *out, const void *items, size_t i);
+
+static void put_integer(tn_buf *out, const void *items, size_t i)
+{
+    tn_buf_printf(out, "%lld", (long long)((const int64_t *)items)[i]);
+}
+
+static void put_number(tn_buf *out, const void *items, size_t i)
+{
+    put_f64(out, ((const double *)items)[i]);
+}
+
+static void put_boolean(tn_buf *out, const void *items, size_t i)
+{
+    tn_buf_puts(out, ((const bool *)items)[i] ? "true" : "false");
+}
 
 /* Bytes after the last newline. */
 static size_t column(const tn_buf *out)
@@ -184,7 +205,7 @@ static size_t column(const tn_buf *out)
 }
 
 /* Lines are filled with items until they are full. */
-static void put_long_list(writer *w, size_t n, put_item put)
+static void put_long_list(writer *w, const void *items, size_t n, put_item put)
 {
     tn_buf *out = w->out;
     size_t line = 0;
@@ -199,44 +220,43 @@ static void put_long_list(writer *w, size_t n, put_item put)
         } else {
             tn_buf_putc(out, ' ');
         }
-        put(out, w->d, i);
+        put(out, items, i);
     }
     w->indent -= STEP;
     new_line(w);
     tn_buf_putc(out, ']');
 }
 
-static void put_list(writer *w, const char *key, size_t n, put_item put)
+/* Nothing if `items` is NULL. */
+static void put_list(writer *w, const char *key, const void *items, size_t n, put_item put)
 {
     tn_buf *out = w->out;
+    if (!items)
+        return;
     put_key(w, key);
     size_t begin = out->size, left = column(out) < FULL_LINE ? FULL_LINE - column(out) : 0;
     tn_buf_putc(out, '[');
     for (size_t i = 0; i < n && out->size - begin <= left; i++) {
         if (i)
             tn_buf_puts(out, ", ");
-        put(out, w->d, i);
+        put(out, items, i);
     }
     tn_buf_putc(out, ']');
     if (out->bad || out->size - begin <= left || n < 2)
         return;
     out->size = begin;
-    put_long_list(w, n, put);
-}
-
-static void put_integer(tn_buf *out, int64_t value)
-{
-    tn_buf_printf(out, "%lld", (long long)value);
+    put_long_list(w, items, n, put);
 }
 
 /* --- shape --- */
 
-static void put_dimension(tn_buf *out, const tn_descriptor *d, size_t i)
+static void put_dimension(tn_buf *out, const void *descriptor, size_t i)
 {
-    if (d->dimensions[i].symbol)
-        tn_json_put_z(out, d->dimensions[i].symbol);
+    const tn_wia_extent *e = &((const tn_descriptor *)descriptor)->dimensions[i];
+    if (e->symbol)
+        tn_json_put_z(out, e->symbol);
     else
-        put_integer(out, d->dimensions[i].value);
+        put_integer(out, &e->value, 0);
 }
 
 static void put_constraint(writer *w, const tn_wia_constraint *c, tn_buf *path)
@@ -248,8 +268,7 @@ static void put_constraint(writer *w, const tn_wia_constraint *c, tn_buf *path)
         w->out->bad = true;
         return;
     }
-    put_key(w, c->symbol);
-    open_object(w);
+    begin_object(w, c->symbol);
     put_int(w, "min", c->min);
     if (c->max != INT64_MAX)
         put_int(w, "max", c->max);
@@ -263,15 +282,13 @@ static void put_shape(writer *w)
     const tn_descriptor *d = w->d;
     if (tn_has_no_shape(d))
         return;
-    put_key(w, "shape");
-    open_object(w);
-    put_list(w, "dimensions", d->rank, put_dimension);
+    begin_object(w, "shape");
+    put_list(w, "dimensions", d, d->rank, put_dimension);
     put_string(w, "layout", d->layout);
     put_bool(w, "symbolic", d->symbolic);
     if (d->constraints) {
         tn_buf path = { 0 };
-        put_key(w, "constraints");
-        open_object(w);
+        begin_object(w, "constraints");
         for (size_t i = 0; i < d->nconstraints; i++)
             put_constraint(w, &d->constraints[i], &path);
         close_object(w, "shape.constraints");
@@ -282,21 +299,6 @@ static void put_shape(writer *w)
 
 /* --- dtype --- */
 
-static void put_scale(tn_buf *out, const tn_descriptor *d, size_t i)
-{
-    put_f64(out, d->quantization.scales[i]);
-}
-
-static void put_zero_point(tn_buf *out, const tn_descriptor *d, size_t i)
-{
-    put_integer(out, d->quantization.zero_points[i]);
-}
-
-static void put_range(tn_buf *out, const tn_descriptor *d, size_t i)
-{
-    put_integer(out, d->quantization.range[i]);
-}
-
 static void put_quantization_members(writer *w)
 {
     const tn_wia_quantization *q = &w->d->quantization;
@@ -304,26 +306,18 @@ static void put_quantization_members(writer *w)
     put_word(w, "scheme", &tn_quant_scheme_words, (int)q->scheme);
     if (q->scales && per_tensor && q->nscales == 1) {
         put_key(w, "scale");
-        put_scale(w->out, w->d, 0);
-    } else if (q->scales) {
-        put_list(w, "scales", q->nscales, put_scale);
+        put_f64(w->out, q->scales[0]);
+    } else {
+        put_list(w, "scales", q->scales, q->nscales, put_number);
     }
     if (q->zero_points && per_tensor && q->nzero_points == 1)
         put_int(w, "zero_point", q->zero_points[0]);
-    else if (q->zero_points)
-        put_list(w, "zero_points", q->nzero_points, put_zero_point);
+    else
+        put_list(w, "zero_points", q->zero_points, q->nzero_points, put_integer);
     if (q->has_range)
-        put_list(w, "range", 2, put_range);
+        put_list(w, "range", q->range, 2, put_integer);
     if (q->has_axis)
         put_int(w, "channel_axis", q->channel_axis);
-}
-
-static void put_quantization(writer *w)
-{
-    put_key(w, "quantization");
-    open_object(w);
-    put_quantization_members(w);
-    close_object(w, "dtype.quantization");
 }
 
 /* `dtype` decides if the spelling disagrees with it. */
@@ -347,12 +341,13 @@ static void put_dtype(writer *w)
         put_quantization_members(w);            /* that is all there is */
     if (!d->base_type && d->dtype == TN_UNKNOWN)
         return;
-    put_key(w, "dtype");
-    open_object(w);
+    begin_object(w, "dtype");
     put_base_type(w, "base_type", d->dtype, d->base_type);
     if (d->quantization.scheme != TN_QUANT_NONE) {
-        put_quantization(w);
-    } else if (!tn_has_other_scheme(d)) {
+        begin_object(w, "quantization");
+        put_quantization_members(w);
+        close_object(w, "dtype.quantization");
+    } else if (!tn_other_scheme(d)) {
         put_key(w, "quantization");
         tn_buf_puts(w->out, "null");
     }
@@ -363,16 +358,16 @@ static void put_dtype(writer *w)
 /* --- memory and properties --- */
 
 /* "768*sequence_length", or a number where there is no symbol. */
-static void put_stride(tn_buf *out, const tn_descriptor *d, size_t i)
+static void put_stride(tn_buf *out, const void *strides, size_t i)
 {
-    const tn_wia_product *p = &d->strides[i];
+    const tn_wia_product *p = &((const tn_wia_product *)strides)[i];
     if (!p->nsymbols) {
-        put_integer(out, p->factor);
+        put_integer(out, &p->factor, 0);
         return;
     }
     tn_buf_putc(out, '"');
     if (p->factor != 1)
-        put_integer(out, p->factor);
+        put_integer(out, &p->factor, 0);
     for (uint32_t k = 0; k < p->nsymbols; k++) {
         if (k || p->factor != 1)
             tn_buf_putc(out, '*');
@@ -385,7 +380,7 @@ static void put_stride(tn_buf *out, const tn_descriptor *d, size_t i)
 static void check_stride_symbols(writer *w)
 {
     const tn_descriptor *d = w->d;
-    for (uint32_t i = 0; i < d->rank; i++)
+    for (uint32_t i = 0; d->strides && i < d->rank; i++)
         for (uint32_t k = 0; k < d->strides[i].nsymbols; k++)
             if (!tn_is_symbol(d->strides[i].symbols[k]))
                 w->status =
@@ -399,19 +394,15 @@ static void put_memory(writer *w)
     const tn_descriptor *d = w->d;
     if (!d->has_memory)
         return;
-    put_key(w, "memory");
-    open_object(w);
-    if (d->strides) {
-        check_stride_symbols(w);
-        put_list(w, "strides", d->rank, put_stride);
-    }
+    begin_object(w, "memory");
+    check_stride_symbols(w);
+    put_list(w, "strides", d->strides, d->rank, put_stride);
     put_uint(w, "offset_bytes", d->offset_bytes);
     if (d->has_total)
         put_uint(w, "total_bytes", d->total_bytes);
     if (d->alignment)
         put_uint(w, "alignment", d->alignment);
-    put_key(w, "device");
-    open_object(w);
+    begin_object(w, "device");
     put_word(w, "type", &tn_device_type_words, (int)d->device.type);
     put_int(w, "id", d->device.id);
     put_word(w, "memory_space", &tn_memory_space_words, (int)d->device.space);
@@ -423,8 +414,7 @@ static void put_properties(writer *w)
 {
     const tn_descriptor *d = w->d;
     if (d->has_properties) {
-        put_key(w, "properties");
-        open_object(w);
+        begin_object(w, "properties");
         put_bool(w, "requires_grad", d->requires_grad);
         put_bool(w, "is_pinned", d->is_pinned);
         put_bool(w, "is_contiguous", d->is_contiguous);
@@ -437,35 +427,16 @@ static void put_properties(writer *w)
 
 /* --- padding and the zero-copy block --- */
 
-static void put_physical(tn_buf *out, const tn_descriptor *d, size_t i)
-{
-    put_integer(out, d->physical_shape[i]);
-}
-
-static void put_pad_dim(tn_buf *out, const tn_descriptor *d, size_t i)
-{
-    tn_buf_puts(out, d->padding.dims[i] ? "true" : "false");
-}
-
-static void put_pad_value(tn_buf *out, const tn_descriptor *d, size_t i)
-{
-    put_integer(out, d->padding.values[i]);
-}
-
 static void put_padding(writer *w)
 {
     const tn_descriptor *d = w->d;
     const tn_wia_padding *p = &d->padding;
-    if (d->physical_shape)
-        put_list(w, "physical_shape", d->rank, put_physical);
+    put_list(w, "physical_shape", d->physical_shape, d->rank, put_integer);
     if (!d->has_padding)
         return;
-    put_key(w, "padding");
-    open_object(w);
-    if (p->dims)
-        put_list(w, "dims", d->rank, put_pad_dim);
-    if (p->values)
-        put_list(w, "values", d->rank, put_pad_value);
+    begin_object(w, "padding");
+    put_list(w, "dims", p->dims, d->rank, put_boolean);
+    put_list(w, "values", p->values, d->rank, put_integer);
     put_string(w, "mode", p->mode);
     if (p->fill != 0 || signbit(p->fill) || (p->mode && strcmp(p->mode, "value_fill") == 0)) {
         put_key(w, "fill");
@@ -488,8 +459,7 @@ static void put_zero_copy(writer *w)
     const tn_buffer_handle *h = &w->d->buffer_handle;
     const tn_wia_mapping *m = &w->d->mapping;
     if (h->type != TN_HANDLE_NONE) {
-        put_key(w, "buffer_handle");
-        open_object(w);
+        begin_object(w, "buffer_handle");
         put_word(w, "type", &tn_handle_type_words, (int)h->type);
         put_int(w, "handle", h->handle);
         put_int(w, "size_bytes", h->size_bytes);
@@ -497,8 +467,7 @@ static void put_zero_copy(writer *w)
         close_object(w, "buffer_handle");
     }
     if (m->present) {
-        put_key(w, "mapping");
-        open_object(w);
+        begin_object(w, "mapping");
         put_address(w, "device_address", true, m->device_address);
         put_address(w, "cpu_address", m->cpu_mapped, m->cpu_address);
         put_word(w, "access_mode", &tn_access_mode_words, m->cpu_device);
@@ -508,26 +477,17 @@ static void put_zero_copy(writer *w)
 
 /* --- the sparse block --- */
 
-static void put_index(tn_buf *out, const tn_descriptor *d, size_t i)
+static void put_row(tn_buf *out, const void *sparse, size_t i)
 {
-    put_integer(out, d->sparse.indices[i]);
-}
-
-static void put_pointer(tn_buf *out, const tn_descriptor *d, size_t i)
-{
-    put_integer(out, d->sparse.pointers[i]);
-}
-
-static void put_row(tn_buf *out, const tn_descriptor *d, size_t i)
-{
-    for (size_t k = 0; k < d->sparse.rank; k++) {
+    const tn_wia_sparse *s = sparse;
+    for (size_t k = 0; k < s->rank; k++) {
         tn_buf_puts(out, k ? ", " : "[");
-        put_integer(out, d->sparse.indices[i * d->sparse.rank + k]);
+        put_integer(out, s->indices, i * s->rank + k);
     }
     tn_buf_putc(out, ']');
 }
 
-static void put_number(tn_buf *out, tn_dtype dtype, tn_value value)
+static void put_real(tn_buf *out, tn_dtype dtype, tn_value value)
 {
     char text[64];
     if (value.kind == TN_KIND_FLOAT && not_finite(value.re)) {
@@ -538,18 +498,18 @@ static void put_number(tn_buf *out, tn_dtype dtype, tn_value value)
     tn_buf_puts(out, text);
 }
 
-static void put_value(tn_buf *out, const tn_descriptor *d, size_t i)
+static void put_value(tn_buf *out, const void *sparse, size_t i)
 {
-    const tn_wia_sparse *s = &d->sparse;
+    const tn_wia_sparse *s = sparse;
     tn_value value = tn_value_get(s->value_type, s->values, i);
     if (value.kind != TN_KIND_COMPLEX) {
-        put_number(out, s->value_type, value);
+        put_real(out, s->value_type, value);
         return;
     }
     tn_buf_putc(out, '[');
-    put_number(out, s->value_type, (tn_value){ .kind = TN_KIND_FLOAT, .re = value.re });
+    put_real(out, s->value_type, (tn_value){ .kind = TN_KIND_FLOAT, .re = value.re });
     tn_buf_puts(out, ", ");
-    put_number(out, s->value_type, (tn_value){ .kind = TN_KIND_FLOAT, .re = value.im });
+    put_real(out, s->value_type, (tn_value){ .kind = TN_KIND_FLOAT, .re = value.im });
     tn_buf_putc(out, ']');
 }
 
@@ -557,19 +517,14 @@ static void put_indices(writer *w, bool coo)
 {
     const tn_wia_sparse *s = &w->d->sparse;
     if (!coo) {
-        if (s->pointers)
-            put_list(w, "row_pointers", s->npointers, put_pointer);
-        if (s->indices)
-            put_list(w, "column_indices", s->nindices, put_index);
-        return;
+        put_list(w, "row_pointers", s->pointers, s->npointers, put_integer);
+        put_list(w, "column_indices", s->indices, s->nindices, put_integer);
+    } else if (s->indices) {
+        begin_object(w, "indices");
+        put_base_type(w, "dtype", s->index_type, NULL);
+        put_list(w, "data", s, s->rank ? s->nindices / s->rank : 0, put_row);
+        close_object(w, "indices");
     }
-    if (!s->indices)
-        return;
-    put_key(w, "indices");
-    open_object(w);
-    put_base_type(w, "dtype", s->index_type, NULL);
-    put_list(w, "data", s->rank ? s->nindices / s->rank : 0, put_row);
-    close_object(w, "indices");
 }
 
 /* A plain array has the type of the descriptor, or FLOAT32, and nothing beside it. */
@@ -581,13 +536,12 @@ static void put_values(writer *w, bool coo)
     if (!d->sparse.values)
         return;
     if (!coo && usual && !is_extra(w, first_extra(w, "values"), "values")) {
-        put_list(w, "values", d->sparse.nvalues, put_value);
+        put_list(w, "values", &d->sparse, d->sparse.nvalues, put_value);
         return;
     }
-    put_key(w, "values");
-    open_object(w);
+    begin_object(w, "values");
     put_base_type(w, "dtype", d->sparse.value_type, NULL);
-    put_list(w, "data", d->sparse.nvalues, put_value);
+    put_list(w, "data", &d->sparse, d->sparse.nvalues, put_value);
     close_object(w, "values");
 }
 
