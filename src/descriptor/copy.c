@@ -1,5 +1,5 @@
 /* descriptor/copy.c - a descriptor with everything it points to. */
-#include "descriptor/copy.h"
+#include "descriptor/descriptor.h"
 #include "base/error.h"
 #include "tensor/array.h"
 

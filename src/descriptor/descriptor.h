@@ -20,6 +20,9 @@ tn_status tn_descriptors_new(tn_descriptors **set, tn_error *err);
 /* Room for one more, zeroed; NULL when memory is out. */
 tn_descriptor *tn_descriptors_add(tn_descriptors *set);
 
+/* Copies `src`, and all it points to into the arena.  TN_ERR_NOMEM. */
+tn_status tn_descriptor_copy(tn_descriptor *dst, const tn_descriptor *src, tn_arena *arena, tn_error *err);
+
 /* Appends one descriptor as JSON, without a newline at its end, indented by
  * `indent` spaces after the first line. */
 void tn_descriptor_put(const tn_descriptor *d, unsigned indent, tn_buf *out);
@@ -34,7 +37,8 @@ tn_status tn_descriptor_readable(const char *json, size_t n, bool in_list, tn_er
 /* The extra member that keeps a quantization of a scheme that the specification does not define; of a
  * quantization alone, the one with the name of that scheme.  NULL: there is none. */
 const tn_wia_extra *tn_other_scheme(const tn_descriptor *d);
-bool tn_has_other_scheme(const tn_descriptor *d);
+
+const tn_wia_extra *tn_find_extra(const tn_wia_extra *extra, size_t n, const char *path, const char *key);
 
 /* A fragment without a shape: a quantization alone, or a handle and its mapping. */
 bool tn_has_no_shape(const tn_descriptor *d);

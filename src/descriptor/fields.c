@@ -2,6 +2,7 @@
  * known and unknown keys, duplicates, words, numbers, and the path of a
  * failure. */
 #include "descriptor/reader.h"
+#include "descriptor/extents.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -208,16 +209,10 @@ static void take_value(tn_wia_reader *r)
 
 const char *tn_wia_raw(tn_wia_reader *r)
 {
-    tn_json *j = &r->j;
-    tn_json_peek(j);
-    size_t begin = j->pos;
+    const tn_json *j = &r->j;
+    size_t begin = tn_wia_at(r);
     take_value(r);
-    if (j->status)
-        return NULL;
-    const char *text = tn_arena_text(&r->set->arena, j->text + begin, j->pos - begin);
-    if (!text)
-        tn_wia_nomem(r);
-    return text;
+    return tn_wia_kept(r, (tn_text){ j->text + begin, j->pos - begin });
 }
 
 void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key)
@@ -233,19 +228,9 @@ void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key)
                       tn_quote(key.ptr, key.len).text);
         return;
     }
-    const char *name = tn_arena_text(&r->set->arena, key.ptr, key.len);
-    if (!name)
-        tn_wia_nomem(r);
+    const char *name = tn_wia_kept(r, key);
     const char *json = tn_wia_raw(r);
     r->extra[r->nextra++] = (tn_wia_extra){ .path = path, .key = name, .json = json };
-}
-
-bool tn_wia_has_extra(const tn_wia_reader *r, const char *path, const char *key)
-{
-    for (size_t i = 0; i < r->nextra && !r->j.status; i++)
-        if (strcmp(r->extra[i].path, path) == 0 && strcmp(r->extra[i].key, key) == 0)
-            return true;
-    return false;
 }
 
 /* Documents mostly keep the specification's order: the field after the last one is tried first. */
@@ -264,7 +249,21 @@ bool tn_wia_has_field(const tn_wia_field *fields, size_t n, tn_text name)
     return find_field(fields, n, 0, name) < n;
 }
 
-unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *fields, size_t n)
+static void read_value(tn_wia_reader *r, const tn_wia_field *field, void *to)
+{
+    int word = field->words ? tn_wia_word(r, field->words) : 0;
+    switch (field->kind) {
+    case TN_WIA_BOOL: *(bool *)to = tn_json_bool(&r->j);            break;
+    case TN_WIA_I64:  *(int64_t *)to = tn_json_i64(&r->j);          break;
+    case TN_WIA_U64:  *(uint64_t *)to = tn_json_u64(&r->j);         break;
+    case TN_WIA_SIZE: *(int64_t *)to = tn_wia_size(r);              break;
+    case TN_WIA_TEXT: *(const char **)to = tn_wia_text(r);          break;
+    case TN_WIA_ENUM: memcpy(to, &word, sizeof word);               break;
+    case TN_WIA_FLAG: *(bool *)to = word == 1;                      break;
+    }
+}
+
+unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *fields, size_t n, void *object)
 {
     tn_json *j = &r->j;
     unsigned have = 0;
@@ -281,7 +280,10 @@ unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *f
         if (have >> k & 1)
             tn_wia_reject(r, j->pos, "expected every key once but found \"%s\" again", fields[k].name.ptr);
         have |= 1u << k;
-        fields[k].read(r);
+        if (fields[k].read)
+            fields[k].read(r);
+        else
+            read_value(r, &fields[k], (uint8_t *)object + fields[k].offset);
         next = k + 1;
     }
     tn_wia_unique_keys(r, first);
@@ -290,10 +292,15 @@ unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *f
 
 /* --- text and words --- */
 
-tn_text tn_wia_string(tn_wia_reader *r, size_t *at)
+size_t tn_wia_at(tn_wia_reader *r)
 {
     tn_json_peek(&r->j);
-    *at = r->j.pos;
+    return r->j.pos;
+}
+
+tn_text tn_wia_string(tn_wia_reader *r, size_t *at)
+{
+    *at = tn_wia_at(r);
     tn_text text = tn_json_string(&r->j);
     if (tn_text_has_nul(text))
         tn_wia_reject(r, *at, "expected text without NUL but found %s", tn_quote(text.ptr, text.len).text);
@@ -308,6 +315,14 @@ const char *tn_wia_kept(tn_wia_reader *r, tn_text text)
     return kept;
 }
 
+const void *tn_wia_copy(tn_wia_reader *r, const void *items, size_t size)
+{
+    const void *copy = r->j.status ? NULL : tn_arena_copy(&r->set->arena, items, size);
+    if (!copy)
+        tn_wia_nomem(r);
+    return copy;
+}
+
 const char *tn_wia_text(tn_wia_reader *r)
 {
     size_t at;
@@ -316,13 +331,11 @@ const char *tn_wia_text(tn_wia_reader *r)
 
 const char *tn_wia_symbol(tn_wia_reader *r, tn_text name, size_t at)
 {
-    bool plain = name.len && !(name.ptr[0] >= '0' && name.ptr[0] <= '9');
-    for (size_t i = 0; i < name.len && plain; i++)
-        plain = is_plain(name.ptr + i, 1);
-    if (!plain)
+    const char *kept = tn_wia_kept(r, name);
+    if (kept && (tn_text_has_nul(name) || !tn_is_symbol(kept)))
         tn_wia_reject(r, at, "expected a symbol of letters, digits and _ but found %s",
                       tn_quote(name.ptr, name.len).text);
-    return tn_wia_kept(r, name);
+    return kept;
 }
 
 /* "a, b or c" */
@@ -339,15 +352,12 @@ static void list_words(const tn_words *words, char *list, size_t cap)
     }
 }
 
-/* Words are letters of ASCII: a bit tells capitals from small letters. */
 static bool is_word(tn_text text, const char *word, bool any_case)
 {
-    enum { SMALL = 0x20 };
-    size_t n = strlen(word);
-    if (!any_case || text.len != n)
+    if (!any_case || text.len != strlen(word))
         return tn_text_is(text, word);
-    for (size_t i = 0; i < n; i++)
-        if ((text.ptr[i] | SMALL) != (word[i] | SMALL))
+    for (size_t i = 0; i < text.len; i++)
+        if (tn_lower(text.ptr[i]) != tn_lower(word[i]))
             return false;
     return true;
 }
@@ -377,8 +387,7 @@ bool tn_wia_room(tn_wia_reader *r, uint32_t n)
 
 int64_t tn_wia_size(tn_wia_reader *r)
 {
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
+    size_t at = tn_wia_at(r);
     uint64_t value = tn_json_u64(&r->j);
     if (value <= INT64_MAX)
         return (int64_t)value;
@@ -387,7 +396,8 @@ int64_t tn_wia_size(tn_wia_reader *r)
                           (unsigned long long)value);
 }
 
-double tn_wia_not_finite(tn_wia_reader *r)
+/* "NaN", "Infinity" or "-Infinity"; fails for any other string. */
+static double not_finite(tn_wia_reader *r)
 {
     size_t at;
     tn_text text = tn_wia_string(r, &at);
@@ -404,7 +414,7 @@ double tn_wia_not_finite(tn_wia_reader *r)
 
 double tn_wia_f64(tn_wia_reader *r)
 {
-    return tn_json_peek(&r->j) == TN_JSON_STRING ? tn_wia_not_finite(r) : tn_json_f64(&r->j);
+    return tn_json_peek(&r->j) == TN_JSON_STRING ? not_finite(r) : tn_json_f64(&r->j);
 }
 
 bool tn_wia_push(tn_wia_reader *r, uint64_t word)
@@ -426,9 +436,5 @@ const int64_t *tn_wia_integers(tn_wia_reader *r, size_t *n)
     while (tn_json_item(&r->j) && tn_wia_push(r, (uint64_t)tn_json_i64(&r->j)))
         ;
     *n = r->nwords;
-    const int64_t *integers =
-        r->j.status ? NULL : tn_arena_copy(&r->set->arena, r->words, *n * sizeof *integers);
-    if (!integers)
-        tn_wia_nomem(r);
-    return integers;
+    return tn_wia_copy(r, r->words, *n * sizeof *r->words);
 }

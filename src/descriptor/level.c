@@ -38,7 +38,7 @@ static const char *advanced(const tn_descriptor *d)
         return "all data types";
     if (!is_basic_layout(d->layout))
         return "all layouts";
-    return tn_has_other_scheme(d) ? "a quantization scheme beyond the specification's" : NULL;
+    return tn_other_scheme(d) ? "a quantization scheme beyond the specification's" : NULL;
 }
 
 static const char *standard(const tn_descriptor *d)

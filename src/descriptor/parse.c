@@ -11,34 +11,16 @@
 
 /* --- properties and metadata --- */
 
-static void read_requires_grad(tn_wia_reader *r)
-{
-    r->d->requires_grad = tn_json_bool(&r->j);
-}
-
-static void read_is_pinned(tn_wia_reader *r)
-{
-    r->d->is_pinned = tn_json_bool(&r->j);
-}
-
-static void read_is_contiguous(tn_wia_reader *r)
-{
-    r->d->is_contiguous = tn_json_bool(&r->j);
-}
-
-static void read_zero_copy(tn_wia_reader *r)
-{
-    r->d->zero_copy_compatible = tn_json_bool(&r->j);
-}
-
 static void read_properties(tn_wia_reader *r)
 {
-    static const tn_wia_field fields[] = { TN_WIA_FIELD("requires_grad", read_requires_grad),
-                                           TN_WIA_FIELD("is_pinned", read_is_pinned),
-                                           TN_WIA_FIELD("is_contiguous", read_is_contiguous),
-                                           TN_WIA_FIELD("zero_copy_compatible", read_zero_copy) };
+    static const tn_wia_field fields[] = {
+        TN_WIA_VALUE("requires_grad", TN_WIA_BOOL, tn_descriptor, requires_grad),
+        TN_WIA_VALUE("is_pinned", TN_WIA_BOOL, tn_descriptor, is_pinned),
+        TN_WIA_VALUE("is_contiguous", TN_WIA_BOOL, tn_descriptor, is_contiguous),
+        TN_WIA_VALUE("zero_copy_compatible", TN_WIA_BOOL, tn_descriptor, zero_copy_compatible)
+    };
     r->d->has_properties = true;
-    tn_wia_object(r, "properties", fields, TN_WIA_COUNT(fields));
+    tn_wia_object(r, "properties", fields, TN_WIA_COUNT(fields), r->d);
 }
 
 static void read_metadata(tn_wia_reader *r)
@@ -59,35 +41,16 @@ static void require(tn_wia_reader *r, size_t at, const tn_wia_field *fields, uns
             tn_wia_reject(r, at, "expected the member %s but found none", fields[i].name.ptr);
 }
 
-static void read_handle_type(tn_wia_reader *r)
-{
-    r->d->buffer_handle.type = (tn_handle_type)tn_wia_word(r, &tn_handle_type_words);
-}
-
-static void read_handle_number(tn_wia_reader *r)
-{
-    r->d->buffer_handle.handle = tn_json_i64(&r->j);
-}
-
-static void read_handle_size(tn_wia_reader *r)
-{
-    r->d->buffer_handle.size_bytes = tn_wia_size(r);
-}
-
-static void read_permissions(tn_wia_reader *r)
-{
-    r->d->buffer_handle.read_only = tn_wia_word(r, &tn_permission_words) == 1;
-}
-
 static void read_buffer_handle(tn_wia_reader *r)
 {
     static const tn_wia_field fields[] = {
-        TN_WIA_FIELD("type", read_handle_type), TN_WIA_FIELD("handle", read_handle_number),
-        TN_WIA_FIELD("size_bytes", read_handle_size), TN_WIA_FIELD("permissions", read_permissions)
+        TN_WIA_WORD("type", TN_WIA_ENUM, buffer_handle.type, &tn_handle_type_words),
+        TN_WIA_VALUE("handle", TN_WIA_I64, tn_descriptor, buffer_handle.handle),
+        TN_WIA_VALUE("size_bytes", TN_WIA_SIZE, tn_descriptor, buffer_handle.size_bytes),
+        TN_WIA_WORD("permissions", TN_WIA_FLAG, buffer_handle.read_only, &tn_permission_words)
     };
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
-    require(r, at, fields, 0xf, tn_wia_object(r, "buffer_handle", fields, TN_WIA_COUNT(fields)));
+    size_t at = tn_wia_at(r);
+    require(r, at, fields, 0xf, tn_wia_object(r, "buffer_handle", fields, TN_WIA_COUNT(fields), r->d));
 }
 
 /* "0x7f0012345000" */
@@ -125,21 +88,16 @@ static void read_cpu_address(tn_wia_reader *r)
         tn_json_null(&r->j);
 }
 
-static void read_access_mode(tn_wia_reader *r)
-{
-    r->d->mapping.cpu_device = tn_wia_word(r, &tn_access_mode_words) == 1;
-}
-
 static void read_mapping(tn_wia_reader *r)
 {
     static const tn_wia_field fields[] = {
-        TN_WIA_FIELD("device_address", read_device_address), TN_WIA_FIELD("access_mode", read_access_mode),
+        TN_WIA_FIELD("device_address", read_device_address),
+        TN_WIA_WORD("access_mode", TN_WIA_FLAG, mapping.cpu_device, &tn_access_mode_words),
         TN_WIA_FIELD("cpu_address", read_cpu_address)           /* optional; null by default */
     };
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
+    size_t at = tn_wia_at(r);
     r->d->mapping.present = true;
-    require(r, at, fields, 0x3, tn_wia_object(r, "mapping", fields, TN_WIA_COUNT(fields)));
+    require(r, at, fields, 0x3, tn_wia_object(r, "mapping", fields, TN_WIA_COUNT(fields), r->d));
 }
 
 /* --- a descriptor --- */
@@ -151,23 +109,13 @@ static void read_version(tn_wia_reader *r)
     r->d->version = tn_text_is(text, TN_WIA_VERSION) ? TN_WIA_VERSION : tn_wia_kept(r, text);
 }
 
-static void read_tensor_id(tn_wia_reader *r)
-{
-    r->d->tensor_id = tn_wia_text(r);
-}
-
-static void read_name(tn_wia_reader *r)
-{
-    r->d->name = tn_wia_text(r);
-}
-
 /* Rows of the table below, as bits. */
 enum { SHAPE = 1 << 3, PROPERTIES = 1 << 6, METADATA = 1 << 7, HANDLE = 1 << 10, MAPPING = 1 << 11 };
 
 static const tn_wia_field descriptor_fields[] = {
     TN_WIA_FIELD("version", read_version),
-    TN_WIA_FIELD("tensor_id", read_tensor_id),
-    TN_WIA_FIELD("name", read_name),
+    TN_WIA_VALUE("tensor_id", TN_WIA_TEXT, tn_descriptor, tensor_id),
+    TN_WIA_VALUE("name", TN_WIA_TEXT, tn_descriptor, name),
     TN_WIA_FIELD("shape", tn_wia_read_shape),
     TN_WIA_FIELD("dtype", tn_wia_read_dtype),
     TN_WIA_FIELD("memory", tn_wia_read_memory),
@@ -200,21 +148,13 @@ static void check_lists(tn_wia_reader *r)
                           r->d->rank, r->notes.lists[i].count);
 }
 
-static void keep_extra(tn_wia_reader *r)
-{
-    if (!r->nextra || r->j.status)
-        return;
-    r->d->nextra = r->nextra;
-    r->d->extra = tn_arena_copy(&r->set->arena, r->extra, r->nextra * sizeof *r->extra);
-    if (!r->d->extra)
-        tn_wia_nomem(r);
-}
-
 /* Of the specification's examples two have no shape: a quantization alone, and a handle with its mapping. */
 static void read_without_shape(tn_wia_reader *r, unsigned have)
 {
     const unsigned sharing = HANDLE | MAPPING, beside = PROPERTIES | METADATA;
-    if (!have && tn_wia_has_extra(r, "", "scheme"))
+    if (r->j.status)
+        return;
+    if (!have && tn_find_extra(r->extra, r->nextra, "", "scheme"))
         tn_wia_read_quantization_alone(r, r->notes.at);
     else if (!(have & sharing) || (have & ~(sharing | beside)))
         tn_wia_reject(r, r->notes.at, "expected a shape but found none");
@@ -227,15 +167,16 @@ static void read_descriptor(tn_wia_reader *r)
         tn_wia_nomem(r);
         return;
     }
-    tn_json_peek(&r->j);
-    r->notes = (struct tn_wia_notes){ .at = r->j.pos };
+    r->notes = (struct tn_wia_notes){ .at = tn_wia_at(r) };
     r->nextra = r->nconstraints = 0;
-    unsigned have = tn_wia_object(r, "", descriptor_fields, TN_WIA_COUNT(descriptor_fields));
+    unsigned have = tn_wia_object(r, "", descriptor_fields, TN_WIA_COUNT(descriptor_fields), r->d);
     if (!(have & SHAPE))
         read_without_shape(r, have);
     check_lists(r);
     tn_wia_finish_sparse(r);
-    keep_extra(r);
+    r->d->nextra = r->nextra;
+    if (r->nextra)
+        r->d->extra = tn_wia_copy(r, r->extra, r->nextra * sizeof *r->extra);
 }
 
 /* --- a document --- */

@@ -15,11 +15,6 @@ static void read_base_type(tn_wia_reader *r)
     d->dtype = tn_wia_type(d->base_type);
 }
 
-static void read_byte_order(tn_wia_reader *r)
-{
-    r->d->byte_order = (tn_byte_order)tn_wia_word(r, &tn_byte_order_words);
-}
-
 static void read_scales(tn_wia_reader *r)
 {
     tn_wia_quantization *q = &r->d->quantization;
@@ -36,14 +31,7 @@ static void read_scales(tn_wia_reader *r)
         if (!tn_wia_push(r, word))
             return;
     }
-    double *scales = r->j.status ? NULL : tn_arena_alloc(&r->set->arena, r->nwords * sizeof *scales);
-    if (!scales) {
-        tn_wia_nomem(r);
-        return;
-    }
-    for (size_t i = 0; i < r->nwords; i++)
-        memcpy(&scales[i], &r->words[i], sizeof scales[i]);
-    q->scales = scales;
+    q->scales = tn_wia_copy(r, r->words, r->nwords * sizeof *r->words);
     q->nscales = r->nwords;
 }
 
@@ -57,39 +45,26 @@ static void read_zero_points(tn_wia_reader *r)
         return;
     }
     int64_t zero = tn_json_i64(&r->j);
-    q->zero_points = tn_arena_copy(&r->set->arena, &zero, sizeof zero);
+    q->zero_points = tn_wia_copy(r, &zero, sizeof zero);
     q->nzero_points = 1;
-    if (!q->zero_points)
-        tn_wia_nomem(r);
 }
 
 static void read_range(tn_wia_reader *r)
 {
-    int64_t range[2] = { 0, 0 };
-    size_t n = 0;
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
-    tn_json_array(&r->j);
-    for (; tn_json_item(&r->j); n++) {
-        int64_t limit = tn_json_i64(&r->j);
-        if (n < 2)
-            range[n] = limit;
-    }
+    size_t n, at = tn_wia_at(r);
+    const int64_t *range = tn_wia_integers(r, &n);
     if (n != 2)
         tn_wia_reject(r, at, "expected the lowest and the highest code but found %zu numbers", n);
+    if (r->j.status)
+        return;
     r->d->quantization.has_range = true;
-    memcpy(r->d->quantization.range, range, sizeof range);
+    memcpy(r->d->quantization.range, range, 2 * sizeof *range);
 }
 
 static void read_axis(tn_wia_reader *r)
 {
     r->d->quantization.has_axis = true;
     r->d->quantization.channel_axis = tn_json_i64(&r->j);
-}
-
-static void read_scheme(tn_wia_reader *r)
-{
-    r->d->quantization.scheme = (tn_quant_scheme)tn_wia_word(r, &tn_quant_scheme_words);
 }
 
 /* Whether the object that comes next has a scheme, and one of the four; takes it. */
@@ -115,8 +90,8 @@ static bool has_known_scheme(tn_wia_reader *r)
 }
 
 static const tn_wia_field quantization_fields[] = {
-    TN_WIA_FIELD("scheme", read_scheme), TN_WIA_FIELD("scale", read_scales),
-        TN_WIA_FIELD("scales", read_scales),
+    TN_WIA_WORD("scheme", TN_WIA_ENUM, quantization.scheme, &tn_quant_scheme_words),
+    TN_WIA_FIELD("scale", read_scales), TN_WIA_FIELD("scales", read_scales),
     TN_WIA_FIELD("zero_point", read_zero_points), TN_WIA_FIELD("zero_points", read_zero_points),
     TN_WIA_FIELD("range", read_range), TN_WIA_FIELD("channel_axis", read_axis)
 };
@@ -133,7 +108,7 @@ void tn_wia_read_quantization_alone(tn_wia_reader *r, size_t at)
         return;
     r->j.pos = at;
     r->nextra = 0;
-    tn_wia_object(r, "", quantization_fields, TN_WIA_COUNT(quantization_fields));
+    tn_wia_object(r, "", quantization_fields, TN_WIA_COUNT(quantization_fields), r->d);
 }
 
 /* A scheme beyond the four is not lost: its object is kept as an extra member. */
@@ -154,7 +129,7 @@ static void read_quantization(tn_wia_reader *r)
         return;
     r->j = begin;
     if (known)
-        tn_wia_object(r, "dtype.quantization", quantization_fields, TN_WIA_COUNT(quantization_fields));
+        tn_wia_object(r, "dtype.quantization", quantization_fields, TN_WIA_COUNT(quantization_fields), r->d);
     else
         tn_wia_keep(r, "dtype", (tn_text){ "quantization", strlen("quantization") });
 }
@@ -163,10 +138,9 @@ void tn_wia_read_dtype(tn_wia_reader *r)
 {
     static const tn_wia_field fields[] = {
         TN_WIA_FIELD("base_type", read_base_type), TN_WIA_FIELD("quantization", read_quantization),
-        TN_WIA_FIELD("byte_order", read_byte_order)
+        TN_WIA_WORD("byte_order", TN_WIA_ENUM, byte_order, &tn_byte_order_words)
     };
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
-    if (!(tn_wia_object(r, "dtype", fields, TN_WIA_COUNT(fields)) & 1))
+    size_t at = tn_wia_at(r);
+    if (!(tn_wia_object(r, "dtype", fields, TN_WIA_COUNT(fields), r->d) & 1))
         tn_wia_reject(r, at, "expected a base_type but found none");
 }

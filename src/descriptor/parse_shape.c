@@ -5,55 +5,65 @@
 #include <float.h>
 #include <stdio.h>
 
-/* Where a list of `rank` items begins, and how many it has. */
-static void note_list(tn_wia_reader *r, tn_wia_list list, size_t at, uint32_t count)
+/* Takes an array with one item of `size` bytes per dimension and notes how many it has. */
+static const void *read_list(tn_wia_reader *r, tn_wia_list list, size_t size,
+                             void (*read_item)(tn_wia_reader *r, void *item))
 {
+    _Alignas(tn_wia_product) uint8_t items[TN_MAX_RANK * sizeof(tn_wia_product)];
+    size_t at = tn_wia_at(r);
+    uint32_t n = 0;
+    tn_json_array(&r->j);
+    for (; tn_json_item(&r->j) && tn_wia_room(r, n); n++)
+        read_item(r, items + n * size);
     r->notes.lists[list].there = true;
     r->notes.lists[list].at = at;
-    r->notes.lists[list].count = count;
+    r->notes.lists[list].count = n;
+    return tn_wia_copy(r, items, n * size);
+}
+
+static void read_integer(tn_wia_reader *r, void *item)
+{
+    *(int64_t *)item = tn_json_i64(&r->j);
+}
+
+static void read_size(tn_wia_reader *r, void *item)
+{
+    *(int64_t *)item = tn_wia_size(r);
+}
+
+static void read_bool(tn_wia_reader *r, void *item)
+{
+    *(bool *)item = tn_json_bool(&r->j);
 }
 
 /* --- shape --- */
 
-static tn_wia_extent read_extent(tn_wia_reader *r)
+static void read_extent(tn_wia_reader *r, void *item)
 {
+    tn_wia_extent *extent = item;
     size_t at;
     tn_text symbol;
+    *extent = (tn_wia_extent){ 0 };
     switch (tn_json_peek(&r->j)) {
     case TN_JSON_NUMBER:
-        return (tn_wia_extent){ .value = tn_wia_size(r) };
+        extent->value = tn_wia_size(r);
+        break;
     case TN_JSON_STRING:
         symbol = tn_wia_string(r, &at);
-        return (tn_wia_extent){ .symbol = tn_wia_symbol(r, symbol, at) };
+        extent->symbol = tn_wia_symbol(r, symbol, at);
+        break;
     default:
         tn_wia_unexpected(r, "a number or a symbol");
-        return (tn_wia_extent){ 0 };
     }
 }
 
 static void read_dimensions(tn_wia_reader *r)
 {
-    tn_wia_extent dims[TN_MAX_RANK];
-    uint32_t rank = 0;
-    bool symbols = false;
-    tn_json_array(&r->j);
-    while (tn_json_item(&r->j) && tn_wia_room(r, rank)) {
-        dims[rank] = read_extent(r);
-        symbols |= dims[rank++].symbol != NULL;
-    }
-    if (r->j.status)
-        return;
-    r->d->rank = rank;
-    r->d->dimensions = tn_arena_copy(&r->set->arena, dims, rank * sizeof *dims);
-    if (!r->d->dimensions)
-        tn_wia_nomem(r);
-    if (!r->notes.symbolic)
-        r->d->symbolic = symbols;       /* until shape.symbolic says so itself */
-}
-
-static void read_layout(tn_wia_reader *r)
-{
-    r->d->layout = tn_wia_text(r);
+    tn_descriptor *d = r->d;
+    d->dimensions = read_list(r, TN_WIA_DIMENSIONS, sizeof *d->dimensions, read_extent);
+    d->rank = d->dimensions ? r->notes.lists[TN_WIA_DIMENSIONS].count : 0;
+    for (uint32_t i = 0; i < d->rank && !r->notes.symbolic; i++)
+        d->symbolic |= d->dimensions[i].symbol != NULL;         /* until shape.symbolic says so itself */
 }
 
 static void read_symbolic(tn_wia_reader *r)
@@ -62,40 +72,24 @@ static void read_symbolic(tn_wia_reader *r)
     r->notes.symbolic = true;
 }
 
-static void read_min(tn_wia_reader *r)
-{
-    r->constraints[r->nconstraints - 1].min = tn_json_i64(&r->j);
-}
-
-static void read_max(tn_wia_reader *r)
-{
-    r->constraints[r->nconstraints - 1].max = tn_json_i64(&r->j);
-}
-
-static void read_multiple(tn_wia_reader *r)
-{
-    r->constraints[r->nconstraints - 1].multiple_of = tn_json_i64(&r->j);
-}
-
 static void read_constraint(tn_wia_reader *r, tn_text symbol)
 {
-    static const tn_wia_field fields[] = { TN_WIA_FIELD("min", read_min), TN_WIA_FIELD("max", read_max),
-                                           TN_WIA_FIELD("multiple_of", read_multiple) };
-    static const char above[] = "shape.constraints.";
-    const size_t n = sizeof above - 1;
+    static const tn_wia_field fields[] = {
+        TN_WIA_VALUE("min", TN_WIA_I64, tn_wia_constraint, min),
+        TN_WIA_VALUE("max", TN_WIA_I64, tn_wia_constraint, max),
+        TN_WIA_VALUE("multiple_of", TN_WIA_I64, tn_wia_constraint, multiple_of)
+    };
     const char *name = tn_wia_symbol(r, symbol, r->j.pos);
     tn_wia_constraint *all = tn_grow(r->constraints, r->nconstraints, &r->constraints_cap, sizeof *all);
     r->constraints = all ? all : r->constraints;
-    char *path = tn_arena_alloc(&r->set->arena, n + symbol.len + 1);
-    if (!name || !all || !path) {
+    const char *path = name ? tn_arena_printf(&r->set->arena, "shape.constraints.%s", name) : NULL;
+    if (!all || !path) {
         tn_wia_nomem(r);
         return;
     }
-    memcpy(path, above, n);
-    memcpy(path + n, name, symbol.len + 1);
-    const tn_wia_constraint any = { .symbol = name, .max = INT64_MAX, .multiple_of = 1 };
-    r->constraints[r->nconstraints++] = any;
-    tn_wia_object(r, path, fields, TN_WIA_COUNT(fields));
+    tn_wia_constraint *own = &all[r->nconstraints++];
+    *own = (tn_wia_constraint){ .symbol = name, .max = INT64_MAX, .multiple_of = 1 };
+    tn_wia_object(r, path, fields, TN_WIA_COUNT(fields), own);
 }
 
 static void read_constraints(tn_wia_reader *r)
@@ -106,19 +100,15 @@ static void read_constraints(tn_wia_reader *r)
     while (tn_json_key(&r->j, &key) && tn_wia_push_key(r, key))
         read_constraint(r, key);
     tn_wia_unique_keys(r, first);
-    if (r->j.status)
-        return;
     r->d->nconstraints = r->nconstraints;
-    r->d->constraints =
-        tn_arena_copy(&r->set->arena, r->constraints, r->nconstraints * sizeof *r->constraints);
-    if (!r->d->constraints)
-        tn_wia_nomem(r);
+    r->d->constraints = tn_wia_copy(r, r->constraints, r->nconstraints * sizeof *r->constraints);
 }
 
 void tn_wia_read_shape(tn_wia_reader *r)
 {
     static const tn_wia_field fields[] = {
-        TN_WIA_FIELD("dimensions", read_dimensions), TN_WIA_FIELD("layout", read_layout),
+        TN_WIA_FIELD("dimensions", read_dimensions),
+        TN_WIA_VALUE("layout", TN_WIA_TEXT, tn_descriptor, layout),
         TN_WIA_FIELD("symbolic", read_symbolic), TN_WIA_FIELD("constraints", read_constraints)
     };
     tn_json_type type = tn_json_peek(&r->j);
@@ -127,7 +117,7 @@ void tn_wia_read_shape(tn_wia_reader *r)
         read_dimensions(r);
     else if (type != TN_JSON_OBJECT)
         tn_wia_unexpected(r, "an object or an array of dimensions");
-    else if (!(tn_wia_object(r, "shape", fields, TN_WIA_COUNT(fields)) & 1))
+    else if (!(tn_wia_object(r, "shape", fields, TN_WIA_COUNT(fields), r->d) & 1))
         tn_wia_reject(r, r->notes.shape_at, "expected dimensions but found none");
 }
 
@@ -188,47 +178,30 @@ static tn_wia_product read_product(tn_wia_reader *r)
         more = star && !r->j.status;
         text = star ? (tn_text){ star + 1, text.len - (size_t)(star + 1 - text.ptr) } : text;
     }
-    if (product.nsymbols && !r->j.status) {
-        product.symbols = tn_arena_copy(&r->set->arena, symbols, product.nsymbols * sizeof *symbols);
-        if (!product.symbols)
-            tn_wia_nomem(r);
-    }
+    if (product.nsymbols)
+        product.symbols = tn_wia_copy(r, symbols, product.nsymbols * sizeof *symbols);
     return product;
 }
 
-static tn_wia_product read_stride(tn_wia_reader *r)
+static void read_stride(tn_wia_reader *r, void *item)
 {
+    tn_wia_product *stride = item;
+    *stride = (tn_wia_product){ 0 };
     switch (tn_json_peek(&r->j)) {
     case TN_JSON_NUMBER:
-        return (tn_wia_product){ .factor = tn_json_i64(&r->j) };
+        stride->factor = tn_json_i64(&r->j);
+        break;
     case TN_JSON_STRING:
-        return read_product(r);
+        *stride = read_product(r);
+        break;
     default:
         tn_wia_unexpected(r, "a number or a product of symbols");
-        return (tn_wia_product){ 0 };
     }
 }
 
 static void read_strides(tn_wia_reader *r)
 {
-    tn_wia_product strides[TN_MAX_RANK];
-    uint32_t n = 0;
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
-    tn_json_array(&r->j);
-    while (tn_json_item(&r->j) && tn_wia_room(r, n))
-        strides[n++] = read_stride(r);
-    if (r->j.status)
-        return;
-    note_list(r, TN_WIA_STRIDES, at, n);
-    r->d->strides = tn_arena_copy(&r->set->arena, strides, n * sizeof *strides);
-    if (!r->d->strides)
-        tn_wia_nomem(r);
-}
-
-static void read_offset(tn_wia_reader *r)
-{
-    r->d->offset_bytes = tn_json_u64(&r->j);
+    r->d->strides = read_list(r, TN_WIA_STRIDES, sizeof *r->d->strides, read_stride);
 }
 
 static void read_total(tn_wia_reader *r)
@@ -239,102 +212,49 @@ static void read_total(tn_wia_reader *r)
 
 static void read_alignment(tn_wia_reader *r)
 {
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
+    size_t at = tn_wia_at(r);
     r->d->alignment = tn_json_u64(&r->j);
     if (!r->d->alignment)
         tn_wia_reject(r, at, "expected at least 1 but found 0");
 }
 
-static void read_device_type(tn_wia_reader *r)
-{
-    r->d->device.type = (tn_device_type)tn_wia_word(r, &tn_device_type_words);
-}
-
-static void read_device_id(tn_wia_reader *r)
-{
-    r->d->device.id = tn_json_i64(&r->j);
-}
-
-static void read_memory_space(tn_wia_reader *r)
-{
-    r->d->device.space = (tn_memory_space)tn_wia_word(r, &tn_memory_space_words);
-}
-
 static void read_device(tn_wia_reader *r)
 {
     static const tn_wia_field fields[] = {
-        TN_WIA_FIELD("type", read_device_type), TN_WIA_FIELD("id", read_device_id),
-        TN_WIA_FIELD("memory_space", read_memory_space)
+        TN_WIA_WORD("type", TN_WIA_ENUM, device.type, &tn_device_type_words),
+        TN_WIA_VALUE("id", TN_WIA_I64, tn_descriptor, device.id),
+        TN_WIA_WORD("memory_space", TN_WIA_ENUM, device.space, &tn_memory_space_words)
     };
-    tn_wia_object(r, "memory.device", fields, TN_WIA_COUNT(fields));
+    tn_wia_object(r, "memory.device", fields, TN_WIA_COUNT(fields), r->d);
 }
 
 void tn_wia_read_memory(tn_wia_reader *r)
 {
     static const tn_wia_field fields[] = {
-        TN_WIA_FIELD("strides", read_strides), TN_WIA_FIELD("offset_bytes", read_offset),
+        TN_WIA_FIELD("strides", read_strides),
+        TN_WIA_VALUE("offset_bytes", TN_WIA_U64, tn_descriptor, offset_bytes),
         TN_WIA_FIELD("total_bytes", read_total), TN_WIA_FIELD("alignment", read_alignment),
         TN_WIA_FIELD("device", read_device)
     };
     r->d->has_memory = true;
-    tn_wia_object(r, "memory", fields, TN_WIA_COUNT(fields));
+    tn_wia_object(r, "memory", fields, TN_WIA_COUNT(fields), r->d);
 }
 
 /* --- padding --- */
 
-/* A number for each dimension. */
-static const int64_t *read_numbers(tn_wia_reader *r, tn_wia_list list, int64_t (*read)(tn_wia_reader *r))
-{
-    int64_t numbers[TN_MAX_RANK];
-    uint32_t n = 0;
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
-    tn_json_array(&r->j);
-    while (tn_json_item(&r->j) && tn_wia_room(r, n))
-        numbers[n++] = read(r);
-    note_list(r, list, at, n);
-    const int64_t *copy = r->j.status ? NULL : tn_arena_copy(&r->set->arena, numbers, n * sizeof *numbers);
-    if (!copy)
-        tn_wia_nomem(r);
-    return copy;
-}
-
-static int64_t read_signed(tn_wia_reader *r)
-{
-    return tn_json_i64(&r->j);
-}
-
 void tn_wia_read_physical_shape(tn_wia_reader *r)
 {
-    r->d->physical_shape = read_numbers(r, TN_WIA_PHYSICAL, tn_wia_size);
+    r->d->physical_shape = read_list(r, TN_WIA_PHYSICAL, sizeof(int64_t), read_size);
 }
 
 static void read_pad_values(tn_wia_reader *r)
 {
-    r->d->padding.values = read_numbers(r, TN_WIA_PAD_VALUES, read_signed);
+    r->d->padding.values = read_list(r, TN_WIA_PAD_VALUES, sizeof(int64_t), read_integer);
 }
 
 static void read_pad_dims(tn_wia_reader *r)
 {
-    bool dims[TN_MAX_RANK];
-    uint32_t n = 0;
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
-    tn_json_array(&r->j);
-    while (tn_json_item(&r->j) && tn_wia_room(r, n))
-        dims[n++] = tn_json_bool(&r->j);
-    if (r->j.status)
-        return;
-    note_list(r, TN_WIA_PAD_DIMS, at, n);
-    r->d->padding.dims = tn_arena_copy(&r->set->arena, dims, n * sizeof *dims);
-    if (!r->d->padding.dims)
-        tn_wia_nomem(r);
-}
-
-static void read_pad_mode(tn_wia_reader *r)
-{
-    r->d->padding.mode = tn_wia_text(r);
+    r->d->padding.dims = read_list(r, TN_WIA_PAD_DIMS, sizeof(bool), read_bool);
 }
 
 /* Whether a number was written as an integer and reading it as x has changed it; the digits of a double are
@@ -368,8 +288,8 @@ void tn_wia_read_padding(tn_wia_reader *r)
 {
     static const tn_wia_field fields[] = {
         TN_WIA_FIELD("dims", read_pad_dims), TN_WIA_FIELD("values", read_pad_values),
-        TN_WIA_FIELD("mode", read_pad_mode), TN_WIA_FIELD("fill", read_pad_fill)
+        TN_WIA_VALUE("mode", TN_WIA_TEXT, tn_descriptor, padding.mode), TN_WIA_FIELD("fill", read_pad_fill)
     };
     r->d->has_padding = true;
-    tn_wia_object(r, "padding", fields, TN_WIA_COUNT(fields));
+    tn_wia_object(r, "padding", fields, TN_WIA_COUNT(fields), r->d);
 }

@@ -12,9 +12,8 @@
 
 static void note(tn_wia_reader *r, tn_wia_sparse_member member)
 {
-    tn_json_peek(&r->j);
     r->notes.sparse[member].there = true;
-    r->notes.sparse[member].at = r->j.pos;
+    r->notes.sparse[member].at = tn_wia_at(r);
 }
 
 /* --- members --- */
@@ -53,8 +52,7 @@ static void read_index_type(tn_wia_reader *r)
 static void read_row(tn_wia_reader *r, bool first)
 {
     uint32_t n = 0;
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
+    size_t at = tn_wia_at(r);
     tn_json_array(&r->j);
     for (; tn_json_item(&r->j) && tn_wia_room(r, n); n++)
         tn_wia_push(r, (uint64_t)tn_json_i64(&r->j));
@@ -74,9 +72,7 @@ static void read_index_rows(tn_wia_reader *r)
     for (bool first = true; tn_json_item(&r->j); first = false)
         read_row(r, first);
     s->nindices = r->nwords;
-    s->indices = r->j.status ? NULL : tn_arena_copy(&r->set->arena, r->words, r->nwords * sizeof *r->words);
-    if (!s->indices)
-        tn_wia_nomem(r);
+    s->indices = tn_wia_copy(r, r->words, r->nwords * sizeof *r->words);
 }
 
 void tn_wia_read_indices(tn_wia_reader *r)
@@ -85,7 +81,7 @@ void tn_wia_read_indices(tn_wia_reader *r)
         TN_WIA_FIELD("dtype", read_index_type), TN_WIA_FIELD("data", read_index_rows)
     };
     note(r, TN_WIA_INDICES);
-    tn_wia_object(r, "indices", fields, TN_WIA_COUNT(fields));
+    tn_wia_object(r, "indices", fields, TN_WIA_COUNT(fields), r->d);
     if (!r->d->sparse.indices)
         tn_wia_reject(r, r->notes.sparse[TN_WIA_INDICES].at, "expected data but found none");
 }
@@ -119,7 +115,7 @@ void tn_wia_read_values(tn_wia_reader *r)
         find_data(r);
         break;
     case TN_JSON_OBJECT:
-        tn_wia_object(r, "values", fields, TN_WIA_COUNT(fields));
+        tn_wia_object(r, "values", fields, TN_WIA_COUNT(fields), r->d);
         if (!r->notes.has_data)
             tn_wia_reject(r, r->notes.sparse[TN_WIA_VALUES].at, "expected data but found none");
         break;
@@ -206,8 +202,7 @@ static tn_number read_number(tn_wia_reader *r, const tn_dtype_info *type)
 static void read_code(tn_wia_reader *r, const encoder *e)
 {
     unsigned flags = 0;
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
+    size_t at = tn_wia_at(r);
     tn_number number = read_number(r, e->type);
     if (r->j.status)
         return;
@@ -222,9 +217,7 @@ static void read_code(tn_wia_reader *r, const encoder *e)
 /* A complex element: an array of real and imaginary part. */
 static void read_complex(tn_wia_reader *r, const encoder *e)
 {
-    size_t n = 0;
-    tn_json_peek(&r->j);
-    size_t at = r->j.pos;
+    size_t n = 0, at = tn_wia_at(r);
     tn_json_array(&r->j);
     for (; tn_json_item(&r->j) && n < 3; n++)
         read_code(r, e);

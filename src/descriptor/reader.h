@@ -11,7 +11,8 @@
 
 /* Members whose number of items the rank decides, which may come later. */
 typedef enum tn_wia_list {
-    TN_WIA_STRIDES, TN_WIA_PHYSICAL, TN_WIA_PAD_DIMS, TN_WIA_PAD_VALUES, TN_WIA_LISTS
+    TN_WIA_DIMENSIONS, TN_WIA_STRIDES, TN_WIA_PHYSICAL, TN_WIA_PAD_DIMS, TN_WIA_PAD_VALUES,
+    TN_WIA_LISTS
 } tn_wia_list;
 
 /* Members of the sparse block, each a field of the descriptor itself. */
@@ -51,26 +52,41 @@ typedef struct tn_wia_reader {
     } notes;
 } tn_wia_reader;
 
+/* What a member without a handler holds. */
+typedef enum tn_wia_kind {
+    TN_WIA_BOOL,
+    TN_WIA_I64,
+    TN_WIA_U64,
+    TN_WIA_SIZE,                /* an int64_t that is not negative */
+    TN_WIA_TEXT,                /* a const char * */
+    TN_WIA_ENUM,                /* the number of a word */
+    TN_WIA_FLAG                 /* a bool: the second of two words */
+} tn_wia_kind;
+
 /* One member of an object. */
 typedef struct tn_wia_field {
-    tn_text name;
-    void  (*read)(tn_wia_reader *r);
+    tn_text         name;
+    void          (*read)(tn_wia_reader *r);    /* the handler, or NULL: */
+    tn_wia_kind     kind;
+    size_t          offset;                     /* of the member in the struct of its object */
+    const tn_words *words;                      /* ENUM and FLAG only */
 } tn_wia_field;
-#define TN_WIA_FIELD(name, read) { { name, sizeof name - 1 }, read }
+#define TN_WIA_FIELD(name, read) { { name, sizeof name - 1 }, read, TN_WIA_BOOL, 0, NULL }
+#define TN_WIA_VALUE(name, kind, type, member) \
+    { { name, sizeof name - 1 }, NULL, kind, offsetof(type, member), NULL }
+#define TN_WIA_WORD(name, kind, member, words) \
+    { { name, sizeof name - 1 }, NULL, kind, offsetof(tn_descriptor, member), words }
 #define TN_WIA_COUNT(fields) (sizeof fields / sizeof fields[0])
 
-/* Takes an object: known members through their handlers, the others into
- * d->extra under `path`.  Refuses duplicates.  Returns which were there, bit i
- * for fields[i]; at most 32 of them. */
-unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *fields, size_t n);
+/* Takes an object: known members through their handlers or into `object`, the others into d->extra under
+ * `path`.  Refuses duplicates.  Returns which were there, bit i for fields[i]; at most 32 of them. */
+unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *fields, size_t n,
+                       void *object);
 
 bool tn_wia_has_field(const tn_wia_field *fields, size_t n, tn_text name);
 
 /* Keeps a member that nobody has a field for; takes its value. */
 void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key);
-
-/* Whether a member of this descriptor was kept so. */
-bool tn_wia_has_extra(const tn_wia_reader *r, const char *path, const char *key);
 
 /* Notes a key of the object that is open, and refuses those from `first` on
  * that are there twice, at its end; `first` is r->nkeys at its beginning. */
@@ -82,6 +98,12 @@ __attribute__((format(printf, 3, 4)))
 void tn_wia_reject(tn_wia_reader *r, size_t at, const char *format, ...);
 void tn_wia_unexpected(tn_wia_reader *r, const char *expected);
 void tn_wia_nomem(tn_wia_reader *r);
+
+/* Where the next value begins. */
+size_t tn_wia_at(tn_wia_reader *r);
+
+/* A copy of `size` bytes in the arena; NULL after a failure. */
+const void *tn_wia_copy(tn_wia_reader *r, const void *items, size_t size);
 
 tn_text     tn_wia_string(tn_wia_reader *r, size_t *at);        /* without NUL, and where it begins */
 const char *tn_wia_kept(tn_wia_reader *r, tn_text text);        /* in the arena */
@@ -95,10 +117,7 @@ int64_t     tn_wia_size(tn_wia_reader *r);                      /* 0 .. INT64_MA
 /* a number, or "NaN", "Infinity", "-Infinity" */
 double      tn_wia_f64(tn_wia_reader *r);
 
-/* "NaN", "Infinity" or "-Infinity" as a double; fails for any other string. */
-double tn_wia_not_finite(tn_wia_reader *r);
-
-/* Whether a list with an item for each dimension may have one more than n; else fails. */
+/* Whether a list with one item per dimension may have more than n; else fails. */
 bool tn_wia_room(tn_wia_reader *r, uint32_t n);
 
 /* Appends to r->words. */

@@ -43,22 +43,18 @@ const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t i)
 
 /* ---- what a descriptor's fields mean ---- */
 
-static const tn_wia_extra *find_extra(const tn_descriptor *d, const char *path, const char *key)
+const tn_wia_extra *tn_find_extra(const tn_wia_extra *extra, size_t n, const char *path, const char *key)
 {
-    for (size_t i = 0; i < d->nextra; i++)
-        if (strcmp(d->extra[i].path, path) == 0 && strcmp(d->extra[i].key, key) == 0)
-            return &d->extra[i];
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(extra[i].path, path) == 0 && strcmp(extra[i].key, key) == 0)
+            return &extra[i];
     return NULL;
 }
 
 const tn_wia_extra *tn_other_scheme(const tn_descriptor *d)
 {
-    return tn_has_no_shape(d) ? find_extra(d, "", "scheme") : find_extra(d, "dtype", "quantization");
-}
-
-bool tn_has_other_scheme(const tn_descriptor *d)
-{
-    return tn_other_scheme(d) != NULL;
+    bool alone = tn_has_no_shape(d);
+    return tn_find_extra(d->extra, d->nextra, alone ? "" : "dtype", alone ? "scheme" : "quantization");
 }
 
 bool tn_descriptor_is_fragment(const tn_descriptor *d)
@@ -69,10 +65,10 @@ bool tn_descriptor_is_fragment(const tn_descriptor *d)
 
 bool tn_has_no_shape(const tn_descriptor *d)
 {
-    return !d->dimensions && tn_descriptor_is_fragment(d) &&
-           (d->buffer_handle.type != TN_HANDLE_NONE || d->mapping.present || d->quantization.scheme !=
-            TN_QUANT_NONE ||
-            find_extra(d, "", "scheme"));       /* else it is a scalar that a caller has made */
+    bool is_part = d->buffer_handle.type != TN_HANDLE_NONE || d->mapping.present ||
+                   d->quantization.scheme != TN_QUANT_NONE ||
+                   tn_find_extra(d->extra, d->nextra, "", "scheme");        /* else a scalar */
+    return !d->dimensions && tn_descriptor_is_fragment(d) && is_part;
 }
 
 bool tn_is_per_channel(tn_quant_scheme scheme)

@@ -1,6 +1,5 @@
 /* descriptor/symbols.c - binding symbols to numbers, and what several
  * descriptors leave of a symbol together. */
-#include "descriptor/copy.h"
 #include "descriptor/descriptor.h"
 #include "descriptor/extents.h"
 #include "base/error.h"

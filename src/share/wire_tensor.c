@@ -33,7 +33,7 @@ static tn_status check_dense(const tn_descriptor *d, tn_error *err)
         wrong = "its type is not one that this build knows";
     else if (d->symbolic)
         wrong = "its shape has symbols";
-    else if (d->sparse.format || d->quantization.scheme != TN_QUANT_NONE || tn_has_other_scheme(d) ||
+    else if (d->sparse.format || d->quantization.scheme != TN_QUANT_NONE || tn_other_scheme(d) ||
              d->physical_shape)
         wrong = "expected a dense tensor, neither sparse nor quantized nor padded";
     else if (type->swap_bytes > 1 && d->byte_order != TN_HOST_ORDER)

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "descriptor/copy.h"
+#include "descriptor/descriptor.h"
 #include "descriptor/extents.h"
 
 #include <tenon/descriptor.h>

@@ -32,7 +32,7 @@ bool tn_raw_is_quantized(const tn_descriptor *d)
 bool tn_raw_is_sparse(const tn_descriptor *d)
 {
     uint64_t elements;
-    return d->sparse.format && d->quantization.scheme == TN_QUANT_NONE && !tn_has_other_scheme(d) &&
+    return d->sparse.format && d->quantization.scheme == TN_QUANT_NONE && !tn_other_scheme(d) &&
            tn_shape_count(d->sparse.rank, d->sparse.shape, &elements) == TN_OK;
 }
 

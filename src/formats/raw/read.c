@@ -390,7 +390,7 @@ static const char *opaque_form(const subject *s)
 {
     const tn_descriptor *d = s->d;
     if (!d->sparse.format)
-        return tn_has_other_scheme(d) && !s->typed ? "quantized" : NULL;
+        return tn_other_scheme(d) && !s->typed ? "quantized" : NULL;
     return tn_raw_is_sparse(d) ? NULL : strcmp(d->sparse.format, "COO") == 0 ? "COO" : "CSR";
 }
 
