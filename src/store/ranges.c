@@ -17,7 +17,7 @@ static int by_place(const void *a, const void *b)
         return x->begin < y->begin ? -1 : 1;
     if (x->end != y->end)
         return x->end < y->end ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
+    return (x->number > y->number) - (x->number < y->number);
 }
 
 void tn_sort_by_place(void *items, size_t n, size_t item_size)
@@ -72,24 +72,20 @@ static void tie(tn_file *f, group *g, const tn_piece *r)
         f->tensors[r->number].tied = f->tensors[*slot - 1].name;
 }
 
-/* Ranges in order of place: `last` is the one before that has bytes. */
-static tn_status check_next(tn_file *f, tn_tiling tiling, const uint64_t *begin, const tn_piece *last,
-                            group *g, const tn_piece *r, tn_error *err)
+static tn_status check_shared(const tn_file *f, const tn_piece *last, const tn_piece *r, tn_error *err)
 {
-    bool same_shard = last && last->shard == r->shard;
-    uint64_t free_from = begin ? begin[r->shard] : 0;
-    free_from = same_shard ? last->end : free_from;
-    if (tiling == TN_TILING_SHARED) {
-        bool same = same_shard && r->begin == last->begin && r->end == last->end;
-        if (!same && tn_overlaps(last, r))
-            return overlap(f, last, r, err);
-        tie(f, g, r);
-        return TN_OK;
-    }
+    bool same = r->begin == last->begin && r->end == last->end;
+    return !same && tn_overlaps(last, r) ? overlap(f, last, r, err) : TN_OK;
+}
+
+/* The range must begin at `free_from`: where the data of its shard ends so far. */
+static tn_status check_exact(const tn_file *f, const tn_piece *last, const tn_piece *r, uint64_t free_from,
+                             tn_error *err)
+{
     if (r->begin > free_from)
         return hole(f->tensors[r->number].name, f->at[r->number], free_from, r->begin, err);
     if (r->begin < free_from)
-        return overlap(f, same_shard ? last : r, r, err);
+        return overlap(f, last->shard == r->shard ? last : r, r, err);
     return TN_OK;
 }
 
@@ -100,23 +96,25 @@ static tn_piece piece_of(const tn_file *f, size_t i)
     return (tn_piece){ .begin = r.offset, .end = r.offset + r.size, .shard = s->shard, .number = i };
 }
 
-/* Walks the ranges in order of place; reached[shard] becomes where the data ends. */
-static tn_status check_all(tn_file *f, tn_tiling tiling, const uint64_t *begin, const tn_piece *sorted,
-                           uint64_t *reached, tn_error *err)
+/* Goes through the ranges in order of place; reached[shard] becomes where its data ends. */
+static tn_status check_all(tn_file *f, tn_tiling tiling, const tn_piece *sorted, uint64_t *reached,
+                           tn_error *err)
 {
-    tn_piece last = { 0 };
+    tn_piece last = { .shard = UINT32_MAX };
     group g = { 0 };
-    bool any = false;
     for (size_t i = 0; i < f->count; i++) {
         tn_piece r = sorted ? sorted[i] : piece_of(f, i);
         if (r.begin == r.end)
             continue;           /* empty tensors may lie anywhere */
-        tn_status status = check_next(f, tiling, begin, any ? &last : NULL, &g, &r, err);
+        tn_status status = tiling == TN_TILING_SHARED
+                               ? check_shared(f, &last, &r, err)
+                               : check_exact(f, &last, &r, reached[r.shard], err);
         if (status)
             return in_shard(f, r.shard, status, err);
+        if (tiling == TN_TILING_SHARED)
+            tie(f, &g, &r);
         reached[r.shard] = r.end;
         last = r;
-        any = true;
     }
     return TN_OK;
 }
@@ -142,7 +140,7 @@ tn_status tn_file_check_ranges(tn_file *f, tn_tiling tiling, const uint64_t *beg
     for (size_t i = 0; begin && !status && i < f->nshards; i++)
         reached[i] = begin[i];
     if (!status)
-        status = check_all(f, tiling, begin, sorted, reached, err);
+        status = check_all(f, tiling, sorted, reached, err);
     for (size_t i = 0; tiling == TN_TILING_EXACT && !status && i < f->nshards; i++)
         if (reached[i] != end[i])
             status = in_shard(f, i, hole(NULL, reached[i], reached[i], end[i], err), err);
