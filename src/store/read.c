@@ -12,9 +12,8 @@ static tn_status read_raw(const tn_file *f, const tn_part *p, uint64_t from, uin
 {
     const tn_stored *s = tn_stored_of(p);
     tn_status status = tn_source_read(f->shards[s->shard].source, s->offset + from, buffer, n, err);
-    unsigned unit = tn_dtype_get(p->array.dtype)->swap_bytes;
-    if (!status && unit > 1 && s->order != TN_HOST_ORDER)
-        tn_swap_bytes(buffer, buffer, n, unit);
+    if (!status && tn_swap_unit(p) > 1)
+        tn_swap_bytes(buffer, buffer, n, tn_swap_unit(p));
     return status;
 }
 

@@ -7,6 +7,8 @@
 #ifndef TN_STORE_STORED_H
 #define TN_STORE_STORED_H
 
+#include "tensor/array.h"
+
 #include <tenon/file.h>
 
 typedef struct tn_range { uint64_t offset, size; } tn_range;
@@ -49,6 +51,26 @@ static inline const tn_stored_more *tn_stored_more_of(const tn_part *part)
 {
     const tn_stored_more *more = tn_stored_of(part)->more;
     return more ? more : &tn_nothing_more;
+}
+
+/* Whether a stream of the part may begin anywhere: it is raw and in one piece. */
+static inline bool tn_part_splits(const tn_part *part)
+{
+    return tn_stored_of(part)->encoding == TN_ENCODING_RAW && !tn_stored_more_of(part)->columns;
+}
+
+/* Whether the part's bytes, in the file's byte order, are a range of its file: raw, dense, in one piece. */
+static inline bool tn_part_is_range(const tn_part *part)
+{
+    const tn_stored_more *more = tn_stored_more_of(part);
+    return tn_part_splits(part) && !more->stride && !more->pitch;
+}
+
+/* The unit of bytes to reverse for host order; 1: none. */
+static inline unsigned tn_swap_unit(const tn_part *part)
+{
+    const tn_dtype_info *type = tn_dtype_get(part->array.dtype);
+    return !type || tn_stored_of(part)->order == TN_HOST_ORDER ? 1 : type->swap_bytes;
 }
 
 /* What its encoding is called; never NULL. */

@@ -1,12 +1,13 @@
 /* store/stream.c - the decoded bytes of a part, window by window. */
 #include "store/stream.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "bytes/windows.h"
 #include "store/gather.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,20 +20,20 @@ tn_checksum tn_part_checksum(const tn_part *p)
     return tn_stored_more_of(p)->columns || kind == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE : kind;
 }
 
-bool tn_part_splits(const tn_part *p)
-{
-    return tn_stored_of(p)->encoding == TN_ENCODING_RAW && !tn_stored_more_of(p)->columns;
-}
-
-bool tn_part_is_range(const tn_part *p)
-{
-    const tn_stored_more *more = tn_stored_more_of(p);
-    return tn_part_splits(p) && !more->stride && !more->pitch;
-}
-
 static tn_status in_tensor(tn_status status, const tn_tensor *t, tn_error *err)
 {
     return t ? tn_in_tensor(status, t->name, err) : status;
+}
+
+/* Notes where the stored bytes of the part begin, and its tensor. */
+static tn_status in_part(const tn_stream *s, tn_status status, tn_error *err)
+{
+    return in_tensor(tn_at_byte(status, tn_stored_of(s->part)->offset, err), s->tensor, err);
+}
+
+static size_t window_of(uint64_t bytes)
+{
+    return (size_t)tn_min_u64(bytes, TN_WINDOW);
 }
 
 static tn_status not_known(const tn_tensor *t, const char *what, const char *name, tn_error *err)
@@ -58,13 +59,7 @@ tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
     return status;
 }
 
-static unsigned swap_unit(const tn_part *p)
-{
-    const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
-    return !type || tn_stored_of(p)->order == TN_HOST_ORDER ? 1 : type->swap_bytes;
-}
-
-/* Never NULL: parts of another encoding are not readable. */
+/* Never NULL if the part is readable. */
 static const tn_codec *codec_of(const tn_part *p)
 {
     return tn_codec_of(tn_stored_of(p)->encoding);
@@ -73,7 +68,7 @@ static const tn_codec *codec_of(const tn_part *p)
 /* Whether checksums are of decoded bytes. */
 static bool sums_decoded(const tn_part *p)
 {
-    const tn_codec *codec = tn_codec_of(tn_stored_of(p)->encoding);
+    const tn_codec *codec = codec_of(p);
     return codec && codec->sums_decoded;
 }
 
@@ -96,7 +91,7 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->made = 0;
     s->stored = tn_stored_of(part)->offset;
     s->stored_end = s->stored + tn_stored_of(part)->size;
-    s->unit = swap_unit(part);
+    s->unit = tn_swap_unit(part);
     s->hashed = false;
     s->change = NULL;
     s->swap = 0;
@@ -122,8 +117,7 @@ static void take_checked(tn_stream *s)
  * copied: no decoder promises to bear with bytes that change while it reads. */
 static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    uint64_t left = s->stored_end - s->stored;
-    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    *n = window_of(s->stored_end - s->stored);
     const tn_stored *stored = tn_stored_of(s->part);
     const tn_source *source = s->file->shards[stored->shard].source;
     bool in_place = stored->encoding == TN_ENCODING_RAW;
@@ -207,16 +201,15 @@ static tn_status gather_block(tn_stream *s, tn_error *err)
     const tn_grid grid = grid_of(s->part, rows);
     bool far = grid.rank && grid.stride[grid.rank - 1] > 1;
     uint64_t left = s->made_end - s->made, count = 0, first = s->made * 8 / grid.bits;
-    size_t most = far ? BLOCK_BYTES : TN_WINDOW, n = left < most ? (size_t)left : most;
+    size_t n = (size_t)tn_min_u64(left, far ? BLOCK_BYTES : TN_WINDOW);
     tn_status status = need_block(s, n, err);
     if (!status)
         status = need_buffer(&s->in, err);
     if (status)
         return status;
     tn_shape_count(grid.rank, grid.shape, &count);
-    uint64_t want = (uint64_t)n * 8 / grid.bits;
-    if (want > count - first)           /* the bits that fill the last byte */
-        want = count - first;
+    /* the last byte may have bits of no element */
+    uint64_t want = tn_min_u64((uint64_t)n * 8 / grid.bits, count - first);
     if (grid.bits % 8)
         memset(s->block.bytes, 0, n);
     const tn_stored *stored = tn_stored_of(s->part);
@@ -233,8 +226,7 @@ static tn_status gather_block(tn_stream *s, tn_error *err)
 
 static tn_status next_apart(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    uint64_t left = s->made_end - s->made;
-    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    *n = window_of(s->made_end - s->made);
     if (!*n)
         return TN_OK;
     tn_status status = TN_OK;
@@ -265,10 +257,10 @@ static uint64_t decoded_size(const tn_part *p)
 
 static tn_status cut_off(const tn_stream *s, tn_error *err)
 {
-    return in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
-                                "expected the end of the %s data within %llu bytes but it is cut off",
-                                codec_of(s->part)->name, (unsigned long long)tn_stored_of(s->part)->size),
-                     s->tensor, err);
+    tn_status status = tn_fail(err, TN_ERR_CORRUPT,
+                               "expected the end of the %s data within %" PRIu64 " bytes but it is cut off",
+                               codec_of(s->part)->name, tn_stored_of(s->part)->size);
+    return in_part(s, status, err);
 }
 
 /* What a stream will need, noted in it as if it had it.  Columns that are stored apart are deflated or
@@ -278,17 +270,16 @@ static tn_status find_window(const tn_stream_wish *w, tn_error *err)
     const tn_stored *stored = tn_stored_of(w->part);
     tn_stream *s = w->stream;
     uint64_t content = decoded_size(w->part);
-    const tn_codec *codec = tn_codec_of(stored->encoding);
+    const tn_codec *codec = codec_of(w->part);
     if (!codec || !codec->find_window)
         return TN_OK;
     const tn_source *source = w->file->shards[stored->shard].source;
-    tn_status status =
-        codec->find_window(source, stored->offset, stored->size, content, &s->window, err);
+    tn_status status = codec->find_window(source, stored->offset, stored->size, content, &s->window, err);
     if (!status)
         status = tn_windows_check(s->window, err);
     if (status)
         return in_tensor(tn_at_byte(status, stored->offset, err), w->tensor, err);
-    s->held = s->window < content ? s->window : content;        /* no more of it is ever written to */
+    s->held = tn_min_u64(s->window, content);           /* no more of it is ever written to */
     return TN_OK;
 }
 
@@ -345,7 +336,7 @@ static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_err
     tn_coding c = { s->pending, s->npending, to, cap };
     tn_status status = s->decoder.codec->decode(s->decoder.state, &c, err);
     if (status)
-        return in_tensor(tn_at_byte(status, tn_stored_of(s->part)->offset, err), s->tensor, err);
+        return in_part(s, status, err);
     s->pending = c.in;
     s->npending = c.nin;
     *made = cap - c.nout;
@@ -379,10 +370,9 @@ static tn_status check_end(tn_stream *s, tn_error *err)
     tn_status status = decode_some(s, &extra, 1, &made, err);
     if (status || !made)
         return status;
-    return in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
-                                "expected %llu decoded bytes but found more",
-                                (unsigned long long)decoded_size(s->part)),
-                     s->tensor, err);
+    status = tn_fail(err, TN_ERR_CORRUPT, "expected %" PRIu64 " decoded bytes but found more",
+                     decoded_size(s->part));
+    return in_part(s, status, err);
 }
 
 /* Bytes of which `done` are decoded already. */
@@ -392,23 +382,22 @@ static tn_status decode_exactly(tn_stream *s, uint8_t *to, size_t n, uint64_t do
     tn_status status = decode_some(s, to, n, &made, err);
     if (status || made == n)
         return status;
-    return in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
-                                "expected %llu decoded bytes but found %llu",
-                                (unsigned long long)decoded_size(s->part), (unsigned long long)(done + made)),
-                     s->tensor, err);
+    status = tn_fail(err, TN_ERR_CORRUPT, "expected %" PRIu64 " decoded bytes but found %" PRIu64,
+                     decoded_size(s->part), done + made);
+    return in_part(s, status, err);
 }
 
 static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    uint64_t left = s->made_end - s->made;
     bool to_the_end = s->made_end == TN_TO_THE_END;
-    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    *n = window_of(s->made_end - s->made);
     if (!*n)
         return check_end(s, err);
     tn_status status = need_buffer(&s->out, err);
-    if (!status)
-        status =
-            to_the_end ? decode_some(s, s->out, *n, n, err) : decode_exactly(s, s->out, *n, s->made, err);
+    if (!status && to_the_end)
+        status = decode_some(s, s->out, *n, n, err);
+    else if (!status)
+        status = decode_exactly(s, s->out, *n, s->made, err);
     if (status)
         return status;
     if (sums_decoded(s->part))
@@ -435,7 +424,7 @@ static tn_status decode_whole(tn_stream *s, tn_error *err)
     if (!status)
         status = tn_spill_begin(&s->whole, size, err);
     for (uint64_t done = 0; done < size && !status;) {
-        size_t n = size - done < TN_WINDOW ? (size_t)(size - done) : TN_WINDOW;
+        size_t n = window_of(size - done);
         status = decode_exactly(s, s->out, n, done, err);
         if (status)
             break;
@@ -557,11 +546,13 @@ static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn
         status = need_buffer(&s->changed, err);
     if (status || !s->nunchanged)
         return status;
-    size_t have = s->nunchanged * 8 / c->from_bits, fit = TN_WINDOW / c->to_bits * 8;
-    bool all = have <= fit;
-    size_t elements = all ? have : fit, used = all ? s->nunchanged : elements / 8 * c->from_bits;
-    if (elements > s->elements - s->element)        /* the bits that fill the last byte are none */
-        elements = (size_t)(s->elements - s->element);
+    size_t elements = s->nunchanged * 8 / c->from_bits, used = s->nunchanged, fit = TN_WINDOW / c->to_bits * 8;
+    if (elements > fit) {
+        elements = fit;
+        used = fit / 8 * c->from_bits;
+    }
+    /* the last byte may have bits of no element */
+    elements = (size_t)tn_min_u64(elements, s->elements - s->element);
     status = c->apply(c->context, s->element, s->unchanged, elements, s->changed, err);
     s->element += elements;
     s->unchanged += used;
@@ -574,8 +565,7 @@ static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn
 static tn_status next_made(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     const tn_range_decoder *m = s->maker;
-    uint64_t left = s->elements - s->element, fit = TN_WINDOW / m->bits * 8;
-    size_t elements = (size_t)(left < fit ? left : fit);
+    size_t elements = (size_t)tn_min_u64(s->elements - s->element, TN_WINDOW / m->bits * 8);
     *n = 0;
     tn_status status = need_buffer(&s->changed, err);
     if (status || !elements)
@@ -659,9 +649,9 @@ tn_status tn_digest_check(const tn_part *p, const tn_digest *found, const char *
 
 tn_status tn_part_compare_digest(const tn_tensor *t, const tn_part *p, const tn_digest *found, tn_error *err)
 {
-    return tn_part_checksum(p) == TN_CHECKSUM_NONE
-               ? TN_OK
-               : in_tensor(tn_digest_check(p, found, "", err), t, err);
+    if (tn_part_checksum(p) == TN_CHECKSUM_NONE)
+        return TN_OK;
+    return in_tensor(tn_digest_check(p, found, "", err), t, err);
 }
 
 tn_status tn_stream_check(tn_stream *s, const tn_tensor *t, const tn_part *p, tn_error *err)

@@ -90,12 +90,6 @@ tn_checksum tn_part_checksum(const tn_part *part);
  * reason otherwise.  The tensor is for the message; it may be NULL. */
 tn_status tn_part_readable(const tn_tensor *tensor, const tn_part *part, tn_error *err);
 
-/* Whether a stream of the part may begin anywhere: it is raw and in one piece. */
-bool tn_part_splits(const tn_part *part);
-
-/* Whether the part's bytes, in the file's byte order, are a range of its file: raw, dense, in one piece. */
-bool tn_part_is_range(const tn_part *part);
-
 /* A part that a stream is to be opened of. */
 typedef struct tn_stream_wish {
     tn_stream     *stream;
