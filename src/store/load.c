@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static tn_status tick(tn_loading *l, tn_error *err)
-{
-    return l->tick ? l->tick(l->context, err) : TN_OK;
-}
-
 /* Everything the stream gives, to memory that has room for it; NULL: to nowhere. */
 static tn_status drain(tn_loading *l, tn_stream *stream, uint8_t *to, tn_error *err)
 {
@@ -21,7 +16,7 @@ static tn_status drain(tn_loading *l, tn_stream *stream, uint8_t *to, tn_error *
             return status;
         if (to)
             to = (uint8_t *)memcpy(to, bytes, n) + n;
-        status = tick(l, err);
+        status = l->tick ? l->tick(l->context, err) : TN_OK;
         if (status)
             return status;
     }
@@ -58,13 +53,6 @@ tn_status tn_load_part(tn_loading *l, const tn_part *p, tn_spill *spill, tn_erro
     return finish(l, p, &stream, status, err);
 }
 
-static tn_status check_limit(const tn_loading *l, const tn_part *p, tn_error *err)
-{
-    tn_kept k = { .max_bytes = l->limit ? l->limit : l->in->max_bytes };
-    tn_kept_add_part(&k, l->tensor, p);
-    return tn_kept_check(&k, err);
-}
-
 static tn_status load_part(tn_loading *l, tn_loaded *loaded, uint32_t k, tn_error *err)
 {
     const tn_part *from = &l->tensor->parts[k];
@@ -76,7 +64,9 @@ static tn_status load_part(tn_loading *l, tn_loaded *loaded, uint32_t k, tn_erro
         p->data = p->data ? p->data : "";
         return tn_load_check(l, from, err);
     }
-    status = check_limit(l, from, err);
+    tn_kept kept = { .max_bytes = l->limit ? l->limit : l->in->max_bytes };
+    tn_kept_add_part(&kept, l->tensor, from);
+    status = tn_kept_check(&kept, err);
     if (status)
         return status;
     status = tn_load_part(l, from, &loaded->spills[k], err);

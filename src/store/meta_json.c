@@ -118,3 +118,21 @@ void tn_meta_put_json(tn_buf *out, const tn_meta *meta, size_t n)
     }
     tn_buf_putc(out, '}');
 }
+
+size_t tn_meta_json(const tn_meta *meta, char *dst, size_t cap)
+{
+    tn_buf out = { 0 };
+    if (meta->text)
+        tn_json_put_z(&out, meta->text);
+    else if (!tn_cbor_to_json(meta->cbor, meta->cbor_size, &out))
+        put_hex(&out, meta);
+    size_t n = out.bad ? 0 : out.size;
+    if (cap) {
+        size_t fit = n < cap ? n : cap - 1;
+        if (fit)
+            memcpy(dst, out.data, fit);
+        dst[fit] = '\0';
+    }
+    tn_buf_free(&out);
+    return n;
+}

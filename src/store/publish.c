@@ -234,13 +234,12 @@ typedef struct strays {
 static void keep_stray(strays *all, const char *name)
 {
     char **grown = tn_grow(all->names, all->count, &all->cap, sizeof *grown);
-    size_t n = strlen(name) + 1;
     if (!grown)
-        return;                 /* one less to tell of */
+        return;                 /* one less to report */
     all->names = grown;
-    char *copy = malloc(n);
+    char *copy = strdup(name);
     if (copy)
-        all->names[all->count++] = memcpy(copy, name, n);
+        all->names[all->count++] = copy;
 }
 
 static int by_name(const void *a, const void *b)
@@ -337,9 +336,7 @@ static tn_status publish(tn_writer *w, tn_error *err)
     const char *head = w->path;
     uint64_t end = 0;
     size_t n = 0;
-    tn_status status = members ? TN_OK : tn_fail_nomem(err);
-    if (!status)
-        status = check_obsolete(w, err);
+    tn_status status = members ? check_obsolete(w, err) : tn_fail_nomem(err);
     if (status) {
         free(members);
         return status;

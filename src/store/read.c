@@ -33,7 +33,7 @@ static tn_status read_stream(const tn_file *f, const tn_part *p, uint64_t from, 
         status = tn_stream_next(&s, &bytes, &got, err);
         if (status || !got)
             break;
-        uint64_t first = from > at ? from - at : 0, last = end - at < got ? end - at : got;
+        uint64_t first = from > at ? from - at : 0, last = tn_min_u64(end - at, got);
         if (first < last)
             memcpy(buffer + (at + first - from), bytes + first, (size_t)(last - first));
         at += got;

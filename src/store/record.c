@@ -115,6 +115,15 @@ void tn_meta_put_map(const tn_meta *meta, size_t n, tn_buf *out)
     }
 }
 
+/* Nothing if there is none. */
+static void put_meta(tn_buf *out, const char *key, const tn_meta *meta, size_t n)
+{
+    if (!n)
+        return;
+    put_key(out, key);
+    tn_meta_put_map(meta, n, out);
+}
+
 void tn_record_put(const tn_record *r, tn_buf *out)
 {
     tn_cbor_put_map(out, 2u * r->has_array + (r->form != NULL) + (r->extents != NULL) + (r->fill != 0) +
@@ -133,20 +142,8 @@ void tn_record_put(const tn_record *r, tn_buf *out)
         put_text(out, "layout", r->layout);
     if (r->tied)
         put_text(out, "tied", r->tied);
-    if (r->nfile_meta) {
-        put_key(out, "file");
-        tn_meta_put_map(r->file_meta, r->nfile_meta, out);
-    }
-    if (r->nmeta) {
-        put_key(out, "meta");
-        tn_meta_put_map(r->meta, r->nmeta, out);
-    }
-}
-
-/* What an edit writes anew: the file's metadata, and the tensor's, which zTensor keeps as custom fields. */
-static bool is_edited(tn_text key)
-{
-    return tn_text_is(key, "file") || tn_text_is(key, "meta");
+    put_meta(out, "file", r->file_meta, r->nfile_meta);
+    put_meta(out, "meta", r->meta, r->nmeta);
 }
 
 tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *file_meta, size_t n,
@@ -161,8 +158,8 @@ tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *fil
         tn_cbor_map(&c);
     while (cbor.len && tn_cbor_key(&c, &field)) {
         tn_text value = tn_cbor_raw(&c);
-        if (is_edited(field))
-            continue;
+        if (tn_text_is(field, "file") || tn_text_is(field, "meta"))
+            continue;           /* written anew; zTensor keeps the tensor's as custom fields */
         tn_cbor_put_text(&kept, field.ptr, field.len);
         tn_buf_put(&kept, value.ptr, value.len);
         count++;
@@ -172,15 +169,10 @@ tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *fil
         tn_cbor_put_map(out, count);
         tn_buf_put(out, kept.data, kept.size);
     }
-    if (n) {
-        put_key(out, "file");
-        tn_meta_put_map(file_meta, n, out);
-    }
-    bool bad = kept.bad;
+    put_meta(out, "file", file_meta, n);
+    tn_status status = kept.bad ? tn_fail_nomem(err) : TN_OK;
     tn_buf_free(&kept);
-    if (bad)
-        return tn_fail_nomem(err);
-    return cbor.len && c.status ? tn_cbor_fail(&c, TN_NO_OFFSET, err) : TN_OK;
+    return !status && cbor.len && c.status ? tn_cbor_fail(&c, TN_NO_OFFSET, err) : status;
 }
 
 const int64_t *tn_cbor_shape(tn_cbor *c, const int64_t *known, uint32_t *rank)
@@ -213,6 +205,15 @@ const int64_t *tn_json_shape(tn_json *j, const int64_t *known, uint32_t *rank)
         tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
     *rank = shape ? dims.rank : 0;
     return shape;
+}
+
+/* A copy in the arena; NULL, and the reader has failed, without memory. */
+static void *copy_items(tn_cbor *c, const void *items, size_t size)
+{
+    void *copy = c->status ? NULL : tn_arena_copy(c->arena, items, size);
+    if (!copy)
+        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+    return copy;
 }
 
 static const char *take_text(tn_cbor *c)
@@ -248,13 +249,10 @@ static const char **take_texts(tn_cbor *c, uint32_t *n)
         }
         texts[(*n)++] = take_text(c);
     }
-    const char **copy = c->status ? NULL : tn_arena_copy(c->arena, texts, *n * sizeof *texts);
-    if (!c->status && !copy)
-        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
-    return copy;
+    return copy_items(c, texts, *n * sizeof *texts);
 }
 
-static void take_range(tn_cbor *c, int64_t range[2])
+static bool take_range(tn_cbor *c, int64_t range[2])
 {
     size_t n = 0;
     tn_cbor_array(c);
@@ -266,6 +264,7 @@ static void take_range(tn_cbor *c, int64_t range[2])
     }
     if (!c->status && n != 2)
         tn_cbor_reject(c, TN_ERR_CORRUPT, "expected a range of 2 numbers but found %zu", n);
+    return !c->status;
 }
 
 static void take_axis(tn_cbor *c, tn_scaling *s)
@@ -299,7 +298,7 @@ static bool take_scaling(tn_cbor *c, tn_text key, tn_scaling *s, bool *range)
     if (tn_text_is(key, "axis"))
         take_axis(c, s);
     else if (tn_text_is(key, "range"))
-        take_range(c, s->range), *range = true;
+        *range = take_range(c, s->range);
     else if (tn_text_is(key, "datatype"))
         s->datatype = take_text(c);
     else if (tn_text_is(key, "unpacked"))
@@ -321,15 +320,13 @@ static void settle_scaling(tn_cbor *c, const tn_scaling *s, bool range, tn_recor
                                .rotation = s->rotation, .store = s->store };
     if (c->status || (!range && !s->datatype))
         return;
-    r->scaling = tn_arena_copy(c->arena, s->datatype ? &typed : &affine, sizeof *s);
-    if (!r->scaling)
-        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+    r->scaling = copy_items(c, s->datatype ? &typed : &affine, sizeof *s);
 }
 
 static void take_tensor(tn_cbor *c, tn_record *r)
 {
     tn_text key;
-    bool shape = false, range = false;
+    bool range = false;
     uint32_t nentries = 0;
     tn_scaling scaling = { .axis = -1 };
     tn_cbor_map(c);
@@ -339,7 +336,7 @@ static void take_tensor(tn_cbor *c, tn_record *r)
         else if (tn_text_is(key, "dtype"))
             r->tensor_dtype = take_dtype(c, &r->tensor_type);
         else if (tn_text_is(key, "shape"))
-            r->tensor_shape = tn_cbor_shape(c, NULL, &r->tensor_rank), shape = true;
+            r->tensor_shape = tn_cbor_shape(c, NULL, &r->tensor_rank);
         else if (tn_text_is(key, "parts"))
             r->roles = take_texts(c, &r->nroles);
         else if (tn_text_is(key, "entries"))
@@ -348,7 +345,7 @@ static void take_tensor(tn_cbor *c, tn_record *r)
             tn_cbor_skip(c);
     }
     settle_scaling(c, &scaling, range, r);
-    if (!c->status && (!r->form || !r->nroles || !shape || !r->tensor_type))
+    if (!c->status && (!r->form || !r->nroles || !r->tensor_shape || !r->tensor_type))
         tn_cbor_reject(c, TN_ERR_CORRUPT, "expected form, dtype, shape and parts");
     if (!c->status && r->entries && nentries != r->nroles - 1)
         tn_cbor_reject(c, TN_ERR_CORRUPT,
@@ -369,14 +366,13 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
     *r = (tn_record){ 0 };
     tn_cbor c;
     tn_text key;
-    bool shape = false;
     tn_cbor_init(&c, cbor.ptr, cbor.len, arena);
     tn_cbor_map(&c);
     while (tn_cbor_key(&c, &key)) {
         if (tn_text_is(key, "dtype"))
             r->dtype = take_dtype(&c, &r->type);
         else if (tn_text_is(key, "shape"))
-            r->shape = tn_cbor_shape(&c, NULL, &r->rank), shape = true;
+            r->shape = tn_cbor_shape(&c, NULL, &r->rank);
         else if (tn_text_is(key, "tensor"))
             take_tensor(&c, r);
         else if (tn_text_is(key, "extents"))
@@ -395,7 +391,7 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
             tn_cbor_skip(&c);
     }
     r->has_array = r->type != NULL;
-    if (!c.status && r->has_array != shape)
+    if (!c.status && r->has_array != (r->shape != NULL))
         tn_cbor_reject(&c, TN_ERR_CORRUPT, "expected both dtype and shape or neither");
     if (c.status)       /* the place inside a record is not a place in the file where it stands as JSON */
         return tn_fail_at(err, c.status, at, "its \"tenon\" record: %s", c.why);
@@ -452,10 +448,8 @@ void tn_meta_take(tn_cbor *c, tn_meta *m)
         m->text = take_text(c);
     } else {
         tn_text raw = tn_cbor_raw(c);
-        m->cbor = c->status ? NULL : tn_arena_copy(c->arena, raw.ptr, raw.len);
+        m->cbor = copy_items(c, raw.ptr, raw.len);
         m->cbor_size = raw.len;
-        if (!c->status && !m->cbor)
-            tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
     }
 }
 
@@ -561,25 +555,4 @@ tn_status tn_carrier_for(const tn_format *format, tn_dtype dtype, uint32_t rank,
         c->shape[0] = (int64_t)nbytes;
     }
     return TN_OK;
-}
-
-size_t tn_meta_json(const tn_meta *meta, char *dst, size_t cap)
-{
-    tn_buf out = { 0 };
-    if (meta->text) {
-        tn_json_put_z(&out, meta->text);
-    } else if (!tn_cbor_to_json(meta->cbor, meta->cbor_size, &out)) {
-        tn_buf_puts(&out, "{\"$cbor\":\"");
-        for (size_t i = 0; i < meta->cbor_size; i++)
-            tn_buf_printf(&out, "%02x", meta->cbor[i]);
-        tn_buf_puts(&out, "\"}");
-    }
-    size_t n = out.bad ? 0 : out.size, fit = n < cap ? n : cap - 1;
-    if (cap) {
-        if (fit)
-            memcpy(dst, out.data, fit);
-        dst[fit] = '\0';
-    }
-    tn_buf_free(&out);
-    return n;
 }
