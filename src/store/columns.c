@@ -1,4 +1,4 @@
-/* store/columns.c - a matrix whose columns are stored apart, woven together. */
+/* store/columns.c - reading a matrix whose columns are extents of their own. */
 #include "store/columns.h"
 #include "base/error.h"
 #include "store/stream.h"
@@ -59,7 +59,7 @@ tn_status tn_columns_open(const tn_file *file, const tn_tensor *tensor, const tn
     return status;
 }
 
-/* Every column has some bytes at hand; *rows is how many all of them have. */
+/* Reads on where a column has no bytes left; *rows becomes the rows that all columns have. */
 static tn_status refill(tn_columns *c, size_t *rows, tn_error *err)
 {
     tn_status status = TN_OK;
@@ -84,7 +84,7 @@ static tn_status check_digest(const tn_columns *c, uint32_t i, const tn_digest *
     return c->tensor ? tn_in_tensor(status, c->tensor->name, err) : status;
 }
 
-/* What has a checksum is held against it; nothing may follow the last row. */
+/* Checks the checksum of each column, and that nothing follows the last row. */
 static tn_status check_end(tn_columns *c, tn_error *err)
 {
     tn_status status = TN_OK;

@@ -1,4 +1,4 @@
-/* store/dims.c - a shape while it is read from a file. */
+/* store/dims.c - reading a shape dimension by dimension. */
 #include "store/dims.h"
 #include "base/error.h"
 
@@ -30,7 +30,7 @@ const int64_t *tn_dims_keep(const tn_dims *d, tn_arena *arena, const int64_t *kn
 
 tn_shown_shape tn_show_shape(uint32_t rank, const int64_t *shape)
 {
-    enum { ONE_MORE = 24, END = 8 };    /* room for a dimension, and for what ends a cut shape */
+    enum { ONE_MORE = 24, END = 8 };    /* room for a dimension, and for ", ...]" */
     tn_shown_shape shown = { "[" };
     size_t n = 1;
     uint32_t i = 0;

@@ -1,5 +1,4 @@
-/* store/dims.h - a shape while it is read from a file, dimension by
- * dimension. */
+/* store/dims.h - reading a shape dimension by dimension. */
 #ifndef TN_STORE_DIMS_H
 #define TN_STORE_DIMS_H
 
@@ -7,7 +6,7 @@
 
 #include <tenon/tensor.h>
 
-/* Begins with a rank of 0. */
+/* Initialise rank to 0. */
 typedef struct tn_dims {
     uint32_t rank;
     int64_t  dims[TN_MAX_RANK];
@@ -15,7 +14,7 @@ typedef struct tn_dims {
 
 tn_status tn_dims_refuse(const tn_dims *d, uint64_t dim, tn_error *err);
 
-/* TN_ERR_LIMIT: more than TN_MAX_RANK, or a dimension from 2^63 on. */
+/* TN_ERR_LIMIT: more than TN_MAX_RANK dimensions, or one of 2^63 or more. */
 static inline tn_status tn_dims_add(tn_dims *d, uint64_t dim, tn_error *err)
 {
     if (d->rank == TN_MAX_RANK || dim > INT64_MAX)
@@ -24,12 +23,11 @@ static inline tn_status tn_dims_add(tn_dims *d, uint64_t dim, tn_error *err)
     return TN_OK;
 }
 
-/* The shape in the arena, or NULL without memory.  Layers are much alike, and
- * one copy serves neighbours: `known` is given back when it has the same
- * `known_rank` dimensions.  It may be NULL. */
+/* The shape in the arena, or NULL without memory.  Neighbours often have the same shape and share a copy:
+ * `known`, which may be NULL, is returned if it has the same dimensions. */
 const int64_t *tn_dims_keep(const tn_dims *d, tn_arena *arena, const int64_t *known, uint32_t known_rank);
 
-/* A shape as messages show it: "[2, 3]", long ones cut: "[2, 3, ...]". */
+/* A shape in messages: "[2, 3]", a long one "[2, 3, ...]". */
 typedef struct tn_shown_shape { char text[80]; } tn_shown_shape;
 tn_shown_shape tn_show_shape(uint32_t rank, const int64_t *shape);
 

@@ -401,15 +401,15 @@ void tn_file_warn(tn_file *f, uint64_t at, const char *format, ...)
     if (kept)
         f->warnings[f->nwarnings++] = kept;
     else
-        f->unsaid++;
+        f->dropped_warnings++;
 }
 
 static tn_status end_warnings(tn_file *f, tn_error *err)
 {
     char text[40];
-    if (!f->unsaid)
+    if (!f->dropped_warnings)
         return TN_OK;
-    snprintf(text, sizeof text, "and %zu more", f->unsaid);
+    snprintf(text, sizeof text, "and %zu more", f->dropped_warnings);
     f->warnings[f->nwarnings] = tn_arena_text(&f->arena, text, strlen(text));
     return f->warnings[f->nwarnings++] ? TN_OK : tn_fail_nomem(err);
 }

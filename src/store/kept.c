@@ -1,4 +1,4 @@
-/* store/kept.c - a few bytes that would be decoded into very many. */
+/* store/kept.c - the limit for decoded data. */
 #include "store/kept.h"
 #include "base/error.h"
 #include "tensor/array.h"
@@ -32,7 +32,7 @@ static void add_bytes(tn_kept *k, const tn_tensor *t, uint64_t stored, uint64_t 
     }
 }
 
-/* Elements of a part in memory that lie on top of each other are as good as compressed. */
+/* Elements of a part in memory that overlap count as compressed. */
 static uint64_t stored_bytes(const tn_tensor *t, const tn_part *p)
 {
     const tn_array *a = &p->array;
@@ -51,7 +51,7 @@ static void see_range(tn_kept *k, const tn_stored *s)
     k->reach = end > k->reach ? end : k->reach;
 }
 
-/* Notes where a part lies. */
+/* Notes where a part is stored. */
 static void see_part(tn_kept *k, const tn_tensor *t, const tn_part *p)
 {
     const tn_stored *s = tn_stored_of(p);
@@ -94,8 +94,8 @@ static tn_status fail_grown(const tn_kept *k, uint64_t stored, uint64_t most, tn
                      k->tensors, tn_quote_z(k->largest).text, from, decoded, limit);
 }
 
-/* Tensors may share stored bytes, and no ranges are kept here to tell which.  But
- * there are no more bytes than the files have up to the furthest end. */
+/* Tensors may share stored bytes, and no ranges are kept here to tell which.  But there are no more stored
+ * bytes than the files have up to the end of the last part. */
 tn_status tn_kept_check(const tn_kept *k, tn_error *err)
 {
     uint64_t there = add(k->elsewhere, mul(k->files, k->reach));

@@ -1,11 +1,11 @@
-/* store/load.c - the parts of a tensor of a file as memory. */
+/* store/load.c - loading the parts of a tensor into memory. */
 #include "store/load.h"
 #include "base/error.h"
 #include "store/kept.h"
 
 #include <string.h>
 
-/* Everything the stream gives, to memory that has room for it; NULL: to nowhere. */
+/* Copies everything the stream gives to memory with room for it; NULL: only reads it. */
 static tn_status drain(tn_loading *l, tn_stream *stream, uint8_t *to, tn_error *err)
 {
     for (;;) {

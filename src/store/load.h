@@ -1,5 +1,5 @@
-/* store/load.h - the parts of a tensor of a file as memory, their checksums checked:
- * mapped where they can be, else decoded into a spill. */
+/* store/load.h - loading the parts of a tensor into memory, with checked checksums: mapped if possible, else
+ * decoded into a spill. */
 #ifndef TN_STORE_LOAD_H
 #define TN_STORE_LOAD_H
 
@@ -11,9 +11,8 @@ typedef struct tn_loading {
     const tn_file   *in;
     const tn_tensor *tensor;
     const char      *beside;    /* for spills: see tn_spill_make() */
-    uint64_t         limit;     /* bytes that one part may be decoded into; 0: the file's, see
-                                 * tn_open_options */
-    /* now and then: a chance to cancel; may be NULL */
+    uint64_t         limit;     /* decoded bytes of one part; 0: the file's limit, see tn_open_options */
+    /* called now and then: may cancel; may be NULL */
     tn_status      (*tick)(void *context, tn_error *err);
     void            *context;
 } tn_loading;
@@ -21,19 +20,19 @@ typedef struct tn_loading {
 /* Compares the stored bytes of a part with their checksum, if there is one. */
 tn_status tn_load_check(tn_loading *loading, const tn_part *part, tn_error *err);
 
-/* Decodes a part, checking its checksum: all of it is in the spill, dense, in host order. */
+/* Decodes a part into the spill, dense, in host order, and checks its checksum. */
 tn_status tn_load_part(tn_loading *loading, const tn_part *part, tn_spill *spill, tn_error *err);
 
 /* Zero-initialise to begin. */
 typedef struct tn_loaded {
-    tn_tensor tensor;           /* whose parts all have their data; what has no bytes points somewhere */
+    tn_tensor tensor;           /* all parts have data; empty ones have a valid pointer */
     tn_part   parts[TN_MAX_PARTS];
     tn_spill  spills[TN_MAX_PARTS];
-    bool      decoded;          /* some part was: it is better made again than kept */
+    bool      decoded;          /* some part was decoded into a spill */
 } tn_loaded;
 
-/* All parts.  TN_ERR_LIMIT: what would have to be decoded is beyond the limit.  The result is to be freed
- * after a failure too. */
+/* Loads all parts.  TN_ERR_LIMIT: a part would decode to more than the limit.  Free the result after a
+ * failure too. */
 tn_status tn_load(tn_loading *loading, tn_loaded *loaded, tn_error *err);
 void      tn_loaded_free(tn_loaded *loaded);
 

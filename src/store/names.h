@@ -1,7 +1,7 @@
-/* store/names.h - finding a name among many in constant time.
+/* store/names.h - a hash table of names.
  *
- * An open-addressing table of indices; the strings stay with the caller.  The
- * hash is seeded per process, so a file cannot be made to collide. */
+ * It holds indices; the strings stay with the caller.  The hash is seeded per process, so a file cannot be
+ * made to collide. */
 #ifndef TN_STORE_NAMES_H
 #define TN_STORE_NAMES_H
 
@@ -14,21 +14,20 @@ typedef struct tn_names {
     size_t mask, count;
 } tn_names;
 
-/* What index i is called: how the table sees the caller's strings. */
+/* The name of index i. */
 typedef const char *(*tn_name_at)(const void *owner, size_t i);
 
-/* Room for n names.  False when memory is out. */
+/* Room for n names.  False: no memory. */
 bool tn_names_init(tn_names *t, size_t n);
 void tn_names_free(tn_names *t);
 
-/* Adds index i under its name, growing if need be.  TN_NAMES_ADDED,
- * TN_NAMES_NOMEM, or the index that has this name already. */
+/* Adds index i.  Returns TN_NAMES_ADDED, TN_NAMES_NOMEM, or the index that already has this name. */
 #define TN_NAMES_ADDED  SIZE_MAX
 #define TN_NAMES_NOMEM  (SIZE_MAX - 1)
 size_t tn_names_add(tn_names *t, const void *owner, tn_name_at name_at, size_t i);
 
-/* Adds indices 0 .. n-1 to a table made for them.  n when all were added; else
- * the first that was not, and *other has the index that has its name. */
+/* Adds indices 0 to n-1 to a table with room for them.  Returns n, or the first index whose name index *other
+ * already has. */
 size_t tn_names_add_all(tn_names *t, const void *owner, tn_name_at name_at, size_t n, size_t *other);
 
 /* The index of a name, or SIZE_MAX. */

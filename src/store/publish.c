@@ -1,4 +1,4 @@
-/* store/publish.c - how the files of a writer appear: one, or several as one. */
+/* store/publish.c - publishing the files of a writer. */
 #include "store/publish.h"
 #include "base/error.h"
 #include "bytes/place.h"
@@ -208,7 +208,7 @@ tn_status tn_writer_add_obsolete(tn_writer *w, const char *name, tn_error *err)
     return TN_OK;
 }
 
-/* ---- what else lies there ---- */
+/* ---- other files in the folder ---- */
 
 void tn_note(const tn_beside *b, bool doubtful, const char *format, ...)
 {
@@ -217,7 +217,7 @@ void tn_note(const tn_beside *b, bool doubtful, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    b->tell(b->context, text, doubtful);
+    b->report(b->context, text, doubtful);
 }
 
 static const char *used_name(const void *owner, size_t i)
@@ -313,8 +313,8 @@ static void clean_up(tn_writer *w, const char *head)
 {
     if (w->nobsolete)
         tn_sink_set_remove(w->set, w->obsolete, w->nobsolete, not_removed, w);
-    tn_beside beside = { .path = head, .owner = w, .count = w->nfiles, .used = path_of_file, .tell = note,
-                         .context = w };
+    tn_beside beside = { .path = head, .owner = w, .count = w->nfiles, .used = path_of_file,
+                         .report = note, .context = w };
     if (w->options.note && w->format->look_beside && !w->left && w->fd < 0)
         w->format->look_beside(&beside);
 }

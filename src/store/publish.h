@@ -1,10 +1,8 @@
-/* store/publish.h - how the files of a writer appear: one, or several as one.
+/* store/publish.h - publishing the files of a writer: one file, or a set that appears as a whole.
  *
- * Formats that write several files open all but one by tn_writer_add_member()
- * and the one that names them, last, by tn_writer_add_file().  In finish() they
- * give the members their names: plain ones where nothing is replaced, else
- * with an id that is made of the content, so that no new file can be taken for
- * an old one. */
+ * A format that writes several files opens all but one with tn_writer_add_member(), and then the one that
+ * names them with tn_writer_add_file().  In finish() it names the members: with plain names if nothing is
+ * replaced, else with an id computed from the content, so that no new file is taken for an old one. */
 #ifndef TN_STORE_PUBLISH_H
 #define TN_STORE_PUBLISH_H
 
@@ -12,53 +10,50 @@
 
 enum { TN_SET_ID = 8 };         /* hexadecimal digits of an id */
 
+/* Stands for an id before it is known. */
+#define TN_SET_NO_ID "00000000"
+
 /* One of several files, in the folder of the writer's path. */
 tn_status tn_writer_add_member(tn_writer *w, uint32_t *file, tn_error *err);
 
-/* The name, in that folder, of member i; `id` is NULL where nothing is replaced.  In the arena; NULL: no
- * memory. */
+/* The name of member i, in the arena; `id` is NULL if nothing is replaced.  NULL: no memory. */
 typedef const char *(*tn_member_name)(tn_writer *w, size_t i, const char *id);
 
-/* Names all members; with an id such that none of the names is taken.  The id is made of the writer's
- * entries, whose digests must be known, and metadata: the same content has the same one, or the next if
- * that is taken. */
+/* Names all members.  An id is computed from the writer's entries, whose digests must be known, and the
+ * metadata.  If one of the names is taken, the next id is tried. */
 tn_status tn_writer_name_members(tn_writer *w, tn_member_name name, bool with_id, tn_error *err);
 
-/* The length of an id, for names before there is one. */
-#define TN_SET_NO_ID "00000000"
-
-/* TN_ERR_IO: no file in the folder of the writer's path can have a name so long. */
+/* TN_ERR_IO: the name is too long for the folder of the writer's path. */
 tn_status tn_writer_check_name(const tn_writer *w, const char *name, tn_error *err);
 
-/* A file beside the output that is to be removed when the new files are in place, if there is one of this
- * name.  The first one goes for good before the others. */
+/* Removes a file of this name in the output's folder, if there is one, after the new files are in place.
+ * The first one that is added is removed before the others. */
 tn_status tn_writer_add_obsolete(tn_writer *w, const char *name, tn_error *err);
 
-/* Whether the folder of `path` has a file of this name, whatever it is. */
+/* Whether the folder of `path` has anything of this name. */
 bool tn_exists_beside(const char *path, const char *name);
 
-/* Whether the text begins with what an id can be. */
+/* Whether the text begins like an id. */
 bool tn_is_set_id(const char *text);
 
-/* Whether the files of `path` with this id are those of another output, whose name ends in what looks like
- * one: "model-20240101" beside "model".  There is a file STEM-ID with `suffix` then; the path's last name
- * begins with STEM. */
+/* Whether files of `path` with this id belong to another output whose name ends like an id, such as
+ * "model-20240101" next to "model": then a file STEM-ID with `suffix` exists.  STEM is the beginning of the
+ * path's last name. */
 bool tn_is_others_id(const char *path, size_t stem, const char *id, const char *suffix);
 
-/* --- what else lies there --- */
+/* --- other files in the folder --- */
 
-/* A file, or a set and the file that names it, and who wants to know. */
+/* A file, or a set and the file that names it, and who gets the reports. */
 typedef struct tn_beside {
-    const char  *path;          /* of the one that names the others */
+    const char  *path;          /* of the file that names the others */
     const void  *owner;
-    size_t       count;         /* of the files that belong together, this one included */
+    size_t       count;         /* of the files of the set, this one included */
     const char *(*used)(const void *owner, size_t i);   /* their paths */
-    tn_beside_fn tell;
+    tn_beside_fn report;
     void        *context;
 } tn_beside;
 
-/* Tells of each name in the folder that `is_member` takes for one of the set, and which does not belong to
- * it. */
+/* Reports each name in the folder that `is_member` accepts but that is not in the set. */
 typedef bool (*tn_is_member)(const char *path, const char *name);
 void tn_note_strays(const tn_beside *b, tn_is_member is_member);
 

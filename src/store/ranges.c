@@ -1,7 +1,7 @@
-/* store/ranges.c - how the data of entries lies in the file.
+/* store/ranges.c - overlaps and holes between the data of entries.
  *
- * Files are nearly always written in the order of their index, which is seen
- * as the entries are added; only when it is not so are the ranges sorted. */
+ * Nearly all files store their data in the order of their index, which is noticed as the entries are added.
+ * Only if not are the ranges sorted. */
 #include "store/ranges.h"
 #include "base/error.h"
 #include "store/file.h"
@@ -42,13 +42,13 @@ static tn_status hole(const char *name, uint64_t at, uint64_t from, uint64_t to,
                       (unsigned long long)to);
 }
 
-/* In a set of files the message says which one. */
+/* In a set of files the error names the shard. */
 static tn_status in_shard(const tn_file *f, size_t shard, tn_status status, tn_error *err)
 {
     return f->nshards > 1 ? tn_in_file(status, f->shards[shard].path, err) : status;
 }
 
-/* The first entry of each type with the range at hand: what the next one of that type is tied to. */
+/* The first entry of each type with the present range: the next ones of that type are tied to it. */
 typedef struct group {
     uint64_t begin, end;
     uint32_t shard;
@@ -60,7 +60,7 @@ static void tie(tn_file *f, group *g, const tn_piece *r)
 {
     const tn_part *p = &f->parts[r->number];
     if (f->tensors[r->number].nparts > 1)
-        return;                 /* of several parts one range says too little */
+        return;                 /* several parts: one range is not all of it */
     if (r->begin != g->begin || r->end != g->end || r->shard != g->shard)
         *g = (group){ .begin = r->begin, .end = r->end, .shard = r->shard };
     uint32_t *slot = &g->first_plus_1[p->array.dtype];
@@ -105,7 +105,7 @@ static tn_status check_all(tn_file *f, tn_tiling tiling, const tn_piece *sorted,
     for (size_t i = 0; i < f->count; i++) {
         tn_piece r = sorted ? sorted[i] : piece_of(f, i);
         if (r.begin == r.end)
-            continue;           /* empty tensors may lie anywhere */
+            continue;           /* empty tensors may be anywhere */
         tn_status status = tiling == TN_TILING_SHARED
                                ? check_shared(f, &last, &r, err)
                                : check_exact(f, &last, &r, reached[r.shard], err);
@@ -133,7 +133,7 @@ tn_status tn_file_check_ranges(tn_file *f, tn_tiling tiling, const uint64_t *beg
                                tn_error *err)
 {
     if (tiling == TN_TILING_SHARED && !f->disordered)
-        return TN_OK;           /* in order and apart: seen as the entries were added */
+        return TN_OK;           /* sorted and disjoint, as was seen when the entries were added */
     tn_piece *sorted = f->disordered ? sort_ranges(f) : NULL;
     uint64_t *reached = calloc(f->nshards, sizeof *reached);
     tn_status status = reached && (sorted || !f->disordered) ? TN_OK : tn_fail_nomem(err);

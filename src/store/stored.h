@@ -1,9 +1,8 @@
-/* store/stored.h - how a part lies in its file: an extent of stored bytes, and what is
- * unusual about it.
+/* store/stored.h - how a part is stored in its file.
  *
- * Nearly every part is one extent whose elements are dense.  What few have (strides,
- * bytes before the elements, columns in extents of their own ...) is apart, so that a
- * record is small.  The public API shows a summary: tn_part_stored(). */
+ * Nearly every part is one extent of dense elements.  What few parts have (strides, bytes before the
+ * elements, columns in extents of their own ...) is in a second struct, so that tn_stored is small.  The
+ * public API shows a summary: tn_part_stored(). */
 #ifndef TN_STORE_STORED_H
 #define TN_STORE_STORED_H
 
@@ -14,32 +13,31 @@
 typedef struct tn_range { uint64_t offset, size; } tn_range;
 
 typedef struct tn_stored_more {
-    const char    *encoding_name;   /* no codec's: as the file spells it, or "text"; NULL: the codec's */
-    const char    *opaque;          /* a layout of the container's own that is listed but not read, or NULL */
-    const int64_t *stride;          /* from element to element, never negative, beginning with the first byte
-                                     * of the (decoded) extent; NULL: row-major, dense */
-    uint64_t       pitch;           /* raw only: bytes from one index of the first dimension to the next,
-                                     * where what lies at one index is dense but followed by something else;
-                                     * 0: it is not */
+    const char    *encoding_name;   /* as the file spells it, or "text"; NULL: the codec's name */
+    const char    *opaque;          /* a layout of the container that cannot be read, or NULL */
+    const int64_t *stride;          /* in elements, not negative, from the first byte of the (decoded) extent;
+                                     * NULL: row-major, dense */
+    uint64_t       pitch;           /* raw only: bytes from one row (index of the first dimension) to the
+                                     * next, where each row is dense; 0: rows follow each other */
     uint64_t       skip;            /* decoded bytes of the extent before the first element */
-    tn_range       sum;             /* what the checksum is of, where that is more than the part; or size 0 */
-    const tn_part *columns;         /* a matrix whose columns are extents of their own, each stored as a
-                                     * vector of the same type; the part itself has no extent then; or NULL */
+    tn_range       sum;             /* what the checksum covers if that is more than the part, or size 0 */
+    const tn_part *columns;         /* of a matrix whose columns are extents of their own, each a vector of
+                                     * the same type; the part has no extent then; or NULL */
 } tn_stored_more;
 
 struct tn_stored {
     uint64_t    offset, size;       /* the extent in its file */
-    const char *type;               /* of the elements, as the file spells it */
+    const char *type;               /* element type as the file spells it */
     const char *checksum_text;      /* as the file spells it, or NULL */
-    const tn_stored_more *more;     /* or NULL: nothing */
-    uint32_t    shard;              /* which of the tn_file's files */
+    const tn_stored_more *more;     /* or NULL */
+    uint32_t    shard;              /* number of its file in the tn_file */
     uint8_t     encoding;           /* tn_encoding: the codec */
     uint8_t     checksum;           /* tn_checksum */
     uint8_t     order;              /* tn_byte_order of the elements */
 };
 typedef struct tn_stored tn_stored;
 
-extern const tn_stored      tn_not_stored;      /* all 0: of a part in memory */
+extern const tn_stored      tn_not_stored;      /* all 0: a part in memory */
 extern const tn_stored_more tn_nothing_more;
 
 static inline const tn_stored *tn_stored_of(const tn_part *part)
@@ -73,13 +71,13 @@ static inline unsigned tn_swap_unit(const tn_part *part)
     return !type || tn_stored_of(part)->order == TN_HOST_ORDER ? 1 : type->swap_bytes;
 }
 
-/* What its encoding is called; never NULL. */
+/* The name of its encoding; never NULL. */
 const char *tn_stored_encoding(const tn_stored *stored);
 
 /* tn_part_stored(), with size 0. */
 tn_stored_info tn_stored_summary(const tn_tensor *tensor, const tn_part *part);
 
-/* With its padding. */
+/* The shape with padding. */
 static inline const int64_t *tn_padded_shape(const tn_part *part)
 {
     return part->padded ? part->padded->shape : part->array.shape;

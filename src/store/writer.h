@@ -1,5 +1,4 @@
-/* store/writer.h - the inside of tn_writer, and what the pipeline in
- * src/verbs/convert.c does with it beyond the public calls. */
+/* store/writer.h - the inside of tn_writer, and the calls for formats and conversions. */
 #ifndef TN_STORE_WRITER_H
 #define TN_STORE_WRITER_H
 
@@ -22,28 +21,27 @@ typedef struct tn_out_more {
     tn_text        record;      /* CBOR, or len 0 */
     const tn_meta *meta;        /* of the tensor; first part only */
     uint32_t       nmeta;
-    const tn_properties *properties;    /* of the tensor, or NULL; first part only, borrowed until the writer
-                                         * is done */
-    const tn_tensor *whole;     /* what was declared, for formats that do not name each part: first part only;
-                                 * its metadata, ties and data are not there */
+    const tn_properties *properties;    /* of the tensor, or NULL; first part only, borrowed */
+    const tn_tensor *whole;     /* the declared tensor without metadata, tie and data, for formats that do not
+                                 * name each part; first part only */
 } tn_out_more;
 
 /* One array as the container will list it.  There may be very many. */
 typedef struct tn_out_entry {
     const char    *name;
     const int64_t *shape;
-    tn_out_more   *more;        /* never NULL; nobody writes to it but the writer's own functions */
+    tn_out_more   *more;        /* never NULL; only writer.c writes to it */
     const void    *data;        /* written by finish; NULL: streamed */
-    tn_digest     *digest;      /* once done, where it has a checksum; else NULL */
+    tn_digest     *digest;      /* once done; NULL: it has no checksum */
     uint64_t       nbytes;      /* decoded */
-    uint64_t       offset;      /* in that file, or TN_UNPLACED */
+    uint64_t       offset;      /* in its file, or TN_UNPLACED */
     uint64_t       size;        /* stored bytes, once done */
-    tn_dtype       dtype;       /* the carrier's: one the container has a name for */
+    tn_dtype       dtype;       /* of the carrier: the container has a name for it */
     uint32_t       rank;
     uint32_t       tensor, part;
     uint32_t       tied;        /* earlier entry with the same bytes, or TN_NOT_TIED */
-    uint32_t       file;        /* which of writer->files */
-    uint8_t        swap;        /* raw data: unit of bytes to store in reverse, set by plan(); 0: none */
+    uint32_t       file;        /* index into writer->files */
+    uint8_t        swap;        /* raw data: unit of bytes to reverse, set by plan(); 0: none */
     uint8_t        encoding;    /* tn_encoding */
     uint8_t        checksum;    /* tn_checksum */
     bool           done;
@@ -51,21 +49,21 @@ typedef struct tn_out_entry {
 
 typedef struct tn_out_file {
     tn_sink    *sink;           /* NULL in a dry run */
-    const char *path;           /* of a member its name, once it has one */
+    const char *path;           /* for a member of a set: its name, once it has one */
     bool        member;         /* of the writer's set: see store/publish.h */
-    uint8_t    *memory;         /* bytes that the format keeps to itself, instead of a sink; NULL otherwise */
-    uint64_t    end;            /* first byte not yet given away; after finish(): the size */
+    uint8_t    *memory;         /* bytes that only the format uses, instead of a sink; or NULL */
+    uint64_t    end;            /* first free byte; after finish(): the size */
 } tn_out_file;
 
 struct tn_writer {
     const tn_format  *format;
-    tn_create_options options;  /* align filled in */
+    tn_create_options options;  /* with `align` filled in */
     const char       *path;
-    uint8_t           choices[TN_MAX_FORMAT_KEYS];  /* which value each of the format's own options has */
+    uint8_t           choices[TN_MAX_FORMAT_KEYS];  /* the value of each of the format's own options */
     bool              dry_run;
-    const tn_file    *reading;  /* where the tensors come from, which may be where they go to; or NULL */
-    int               fd;       /* what the only file is written into instead of `path`; -1: nothing */
-    tn_status         failed;   /* of the first call that failed: no later one succeeds */
+    const tn_file    *reading;  /* the input, which may be replaced by the output; or NULL */
+    int               fd;       /* written to instead of `path`, or -1 */
+    tn_status         failed;   /* of the first call that failed: all later calls fail too */
     tn_arena          arena;
 
     tn_out_entry *entries;
@@ -80,10 +78,10 @@ struct tn_writer {
     tn_out_file  *files;
     size_t        nfiles, files_cap;
     struct tn_sink_set *set;    /* of the members, or NULL */
-    const char   *like;         /* what the members replace, for their permissions; or NULL */
-    struct tn_obsolete *obsolete;       /* files that are removed when the new ones are in place */
+    const char   *like;         /* the file whose permissions the members get, or NULL */
+    struct tn_obsolete *obsolete;       /* files to remove when the new ones are in place */
     size_t        nobsolete, obsolete_cap;
-    size_t        old_shard;    /* of `reading`: the next one that is likely to be obsolete */
+    size_t        old_shard;    /* the shard of `reading` that is likely to be obsolete next */
     bool          obsolete_head;    /* the first of them names the others */
     bool          left;         /* one of them could not be removed */
     void         *state;        /* the format's, in the arena */
@@ -95,52 +93,52 @@ struct tn_writer {
     tn_hash  hash;
     tn_codec_state encoder;
     tn_buf   whole;             /* small parts to be compressed, until complete */
-    uint8_t *swapped;           /* bytes of raw data to be stored in reverse... */
-    size_t   unswapped;         /* ...and how many of them begin an element that is not complete yet */
+    uint8_t *swapped;           /* raw data with its bytes reversed... */
+    size_t   unswapped;         /* ...after so many bytes of an incomplete element */
 };
 
-/* For formats, as is store/publish.h. */
-tn_out_file *tn_writer_next_file(tn_writer *w);     /* zeroed, not counted as yet; NULL: no memory */
-/* opens its sink unless dry */
+/* For formats, like store/publish.h. */
+tn_out_file *tn_writer_next_file(tn_writer *w);     /* zeroed, not yet counted; NULL: no memory */
+/* Opens its sink unless it is a dry run. */
 tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err);
-/* zeroed; never appears anywhere */
+/* Zeroed memory that is never published. */
 tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err);
 tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n,
                         tn_error *err);
 
-/* Checks the options of the format's own and keeps what they choose. */
+/* Checks the format's own options and keeps their values. */
 tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err);
 
-/* For the pipeline.  tn_create() without touching the disk when dry_run. */
+/* For conversions: tn_create(); a dry run does not touch the disk. */
 tn_status tn_writer_new(const char *path, const tn_create_options *options, bool dry_run, tn_writer **w,
                         tn_error *err);
 
-/* tn_writer_add() with a way of storing for each part. */
+/* tn_writer_add() with an encoding and a checksum per part. */
 typedef struct tn_stored_as {
     tn_encoding encoding;
     tn_checksum checksum;
 } tn_stored_as;
 tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *tensor, const tn_stored_as *how, tn_error *err);
 
-/* What is to be said of the use of the tensor added last, where the format has a place for it. */
+/* Properties of the tensor that was added last, if the format keeps them. */
 tn_status tn_writer_set_properties(tn_writer *w, const tn_properties *properties, tn_error *err);
 
-/* No more tensors: lets the format plan.  Called by the first write otherwise. */
+/* No more tensors: lets the format plan.  The first write calls it too. */
 tn_status tn_writer_plan(tn_writer *w, tn_error *err);
 
-/* Gives the next entry in order its place: `size` stored bytes. */
+/* Gives the next entry in order an offset for `size` stored bytes. */
 tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *err);
 
-/* A full disk is seen now rather than at the end: room for all that is placed. */
+/* Reserves disk space for all entries that have an offset, so that a full disk is noticed now. */
 tn_status tn_writer_reserve(tn_writer *w, tn_error *err);
 
-/* The entry's bytes are all in the file. */
+/* All bytes of the entry are in the file. */
 void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest);
 
 /* Bytes of all files together; after tn_writer_seal(). */
 uint64_t tn_writer_total(const tn_writer *w);
 
-/* Everything finish does but publishing; in a dry run all data is taken as raw. */
+/* tn_writer_finish() without publishing; a dry run takes all data as raw. */
 tn_status tn_writer_seal(tn_writer *w, tn_error *err);
 
 /* Publishes a sealed writer's files and frees it. */

@@ -127,7 +127,7 @@ static const char *path_of_shard(const void *owner, size_t i)
 static void look_beside(const tn_file *f, const tn_verify_options *o)
 {
     tn_beside beside = { .path = f->shards[0].path, .owner = f, .count = f->nshards, .used = path_of_shard,
-                         .tell = o->beside, .context = o->context };
+                         .report = o->beside, .context = o->context };
     if (o->beside && f->format->look_beside && *beside.path)
         f->format->look_beside(&beside);
 }
