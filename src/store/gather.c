@@ -1,20 +1,21 @@
-/* store/gather.c - elements that lie apart in a file, one after the other. */
+/* store/gather.c - reading strided elements of a file as dense ones. */
 #include "store/gather.h"
+#include "base/checked.h"
 #include "store/columns.h"
 #include "tensor/code.h"
 
 #include <string.h>
 
-/* Reading so many bytes that nobody wants costs less than another call. */
+/* Reading so many unneeded bytes costs less than another call. */
 enum { NEAR_BYTES = 4096 };
 
-/* Steps are in elements: of the file, and of what is made. */
 typedef struct axis {
-    uint64_t extent, step, to;
+    uint64_t extent;
+    uint64_t step, to;          /* in elements: in the file, and in the output */
 } axis;
 
-/* Elements that follow each other in rows: all indices of some dimensions and a
- * run of another.  The axis with the smallest step in the file comes first. */
+/* A run of elements in row-major order: all indices of some dimensions and a range of another.  The axis with
+ * the smallest step in the file comes first. */
 typedef struct box {
     uint64_t at, to;            /* of the first one */
     uint64_t count;
@@ -38,7 +39,7 @@ static void add_axis(box *b, axis a)
     b->axes[i] = a;
 }
 
-/* Two axes of which one goes on where the other ends are one. */
+/* Joins axes if one continues where the other ends. */
 static void join_axes(box *b)
 {
     uint32_t kept = 0;
@@ -56,17 +57,16 @@ static void join_axes(box *b)
 /* The largest box from an element on, of at most so many. */
 static void choose_box(const tn_grid *grid, uint64_t first, uint64_t most, box *b)
 {
-    bool whole = true;          /* all dimensions behind this one */
+    bool whole = true;          /* all later dimensions are complete */
     b->at = b->rank = 0;
     b->count = 1;
     for (uint32_t i = grid->rank; i-- > 0;) {
-        uint64_t extent = (uint64_t)grid->shape[i], index = first % extent,
-                 step = (uint64_t)grid->stride[i];
+        uint64_t extent = (uint64_t)grid->shape[i], step = (uint64_t)grid->stride[i], index = first % extent;
         first /= extent;
         b->at += index * step;
         if (!whole)
             continue;
-        uint64_t fit = most / b->count, n = extent - index < fit ? extent - index : fit;
+        uint64_t n = tn_min_u64(extent - index, most / b->count);
         if (n > 1)
             add_axis(b, (axis){ n, step, b->count });
         whole = n == extent;
@@ -77,15 +77,15 @@ static void choose_box(const tn_grid *grid, uint64_t first, uint64_t most, box *
     join_axes(b);
 }
 
-/* --- copying what is at hand --- */
+/* --- copying --- */
 
-/* The byte behind an element of a packed array. */
+/* The byte after an element of a packed array. */
 static uint64_t packed_end(uint64_t i, unsigned bits)
 {
     return i / 8 * bits + (i % 8 * bits + bits + 7) / 8;
 }
 
-/* Of elements narrower than a byte, one that begins at a bit of `from`. */
+/* Copies an element that is narrower than a byte. */
 static void copy_code(const gathering *w, uint64_t to, const uint8_t *from, uint64_t at)
 {
     unsigned bit = tn_packed_bit(at, w->bits);
@@ -144,7 +144,7 @@ static void copy_lines(const gathering *w, const box *b, const uint8_t *from, ui
 
 /* --- reading --- */
 
-/* Elements of the file from the first of a box to behind the last. */
+/* Elements of the file from the first of a box to after the last. */
 static uint64_t span_of(const box *b)
 {
     uint64_t span = 1;
@@ -155,18 +155,17 @@ static uint64_t span_of(const box *b)
 
 static tn_status copy_piece(const gathering *w, const box *piece, tn_error *err)
 {
-    uint64_t begin = tn_packed_byte(piece->at, w->bits),
-             end = packed_end(piece->at + span_of(piece) - 1, w->bits);
+    uint64_t begin = tn_packed_byte(piece->at, w->bits);
+    uint64_t n = packed_end(piece->at + span_of(piece) - 1, w->bits) - begin;
     const uint8_t *from;
-    tn_status status =
-        tn_source_get(w->g->source, w->g->at + begin, (size_t)(end - begin), w->g->buffer, &from, err);
+    tn_status status = tn_source_get(w->g->source, w->g->at + begin, (size_t)n, w->g->buffer, &from, err);
     if (status)
         return status;
     copy_lines(w, piece, from, begin);
-    return tn_source_check_range(w->g->source, w->g->at + begin, end - begin, err);
+    return tn_source_check_range(w->g->source, w->g->at + begin, n, err);
 }
 
-/* How many axes are read at once, the nearest ones, and how many indices of the next: *some. */
+/* How many axes, those with small steps, are read at once, and how many indices of the next one: *some. */
 static uint32_t choose_piece(const gathering *w, const box *b, uint64_t *some)
 {
     uint64_t most = (w->g->cap - 2) * 8 / w->bits, span = 1, near = NEAR_BYTES * 8 / w->bits;
@@ -200,8 +199,7 @@ static void cut_piece(const box *b, uint32_t whole, uint64_t some, const uint64_
     if (whole == b->rank)
         return;
     const axis *a = &b->axes[whole];
-    uint64_t left = a->extent - index[whole];
-    piece->axes[piece->rank++] = (axis){ left < some ? left : some, a->step, a->to };
+    piece->axes[piece->rank++] = (axis){ tn_min_u64(a->extent - index[whole], some), a->step, a->to };
 }
 
 static tn_status copy_box(const gathering *w, const box *b, tn_error *err)

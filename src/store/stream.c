@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is gathered at a time: whole windows. */
+/* Strided elements that are read at a time: whole windows. */
 #define BLOCK_BYTES (42 * TN_WINDOW)
 
 tn_checksum tn_part_checksum(const tn_part *p)
@@ -103,7 +103,7 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->columns = NULL;
 }
 
-/* Of what is stored, that which the checksum is of. */
+/* Reads the bytes that the checksum covers. */
 static void take_checked(tn_stream *s)
 {
     tn_range sum = tn_stored_more_of(s->part)->sum;
@@ -113,8 +113,8 @@ static void take_checked(tn_stream *s)
     s->stored_end = sum.offset + sum.size;
 }
 
-/* The next stored bytes, hashed; *n is 0 at the end.  Those to be decoded are
- * copied: no decoder promises to bear with bytes that change while it reads. */
+/* The next stored bytes, hashed; *n is 0 at the end.  Bytes to be decoded are copied, because no decoder
+ * promises to work on bytes that change while it reads. */
 static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     *n = window_of(s->stored_end - s->stored);
@@ -141,8 +141,8 @@ static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_
     return TN_OK;
 }
 
-/* Elements that lie apart are not taken in the order of the file, and a checksum may be of more than
- * elements: it needs a pass of its own. */
+/* Strided elements are not read in the order of the file, and a checksum may cover more than elements: it
+ * needs a pass of its own. */
 static tn_status hash_ahead(tn_stream *s, tn_checksum kind, tn_error *err)
 {
     const uint8_t *bytes;
@@ -168,10 +168,10 @@ static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_err
     return TN_OK;
 }
 
-/* ---- apart ---- */
+/* ---- strided ---- */
 
-/* How the elements of the part at hand lie.  Rows with a pitch are bytes, for that need not be a multiple of
- * an element; `rows` has room for their shape and strides. */
+/* Rows with a pitch are read as bytes, because the pitch need not be a multiple of an element; `rows` has
+ * room for their shape and strides. */
 static tn_grid grid_of(const tn_part *p, int64_t rows[4])
 {
     const tn_stored_more *more = tn_stored_more_of(p);
@@ -194,7 +194,7 @@ static tn_status need_block(tn_stream *s, size_t n, tn_error *err)
     return s->block.bytes ? TN_OK : tn_fail_nomem(err);
 }
 
-/* The block from the next byte on.  Columns far apart are better taken many elements at a time. */
+/* Reads the next block.  It is larger if elements are far apart: then many are read at a time. */
 static tn_status gather_block(tn_stream *s, tn_error *err)
 {
     int64_t rows[4];
@@ -224,7 +224,7 @@ static tn_status gather_block(tn_stream *s, tn_error *err)
     return status;
 }
 
-static tn_status next_apart(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+static tn_status next_strided(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     *n = window_of(s->made_end - s->made);
     if (!*n)
@@ -263,8 +263,8 @@ static tn_status cut_off(const tn_stream *s, tn_error *err)
     return in_part(s, status, err);
 }
 
-/* What a stream will need, noted in it as if it had it.  Columns that are stored apart are deflated or
- * raw. */
+/* The window that a stream will need, noted in it.  Columns in extents of their own are deflated or raw and
+ * need none. */
 static tn_status find_window(const tn_stream_wish *w, tn_error *err)
 {
     const tn_stored *stored = tn_stored_of(w->part);
@@ -343,7 +343,7 @@ static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_err
     return TN_OK;
 }
 
-/* The next decoded bytes, as many as are asked for unless the data ends before: *made. */
+/* The next n decoded bytes; *made is less only at the end of the data. */
 static tn_status decode_some(tn_stream *s, uint8_t *to, size_t n, size_t *made, tn_error *err)
 {
     tn_status status = TN_OK;
@@ -362,7 +362,7 @@ static tn_status decode_some(tn_stream *s, uint8_t *to, size_t n, size_t *made, 
     return status;
 }
 
-/* All decoded bytes are there: what is left must decode to nothing. */
+/* All bytes are decoded: the rest of the data must decode to nothing. */
 static tn_status check_end(tn_stream *s, tn_error *err)
 {
     uint8_t extra;
@@ -375,7 +375,7 @@ static tn_status check_end(tn_stream *s, tn_error *err)
     return in_part(s, status, err);
 }
 
-/* Bytes of which `done` are decoded already. */
+/* The next n bytes, after `done` were decoded. */
 static tn_status decode_exactly(tn_stream *s, uint8_t *to, size_t n, uint64_t done, tn_error *err)
 {
     size_t made;
@@ -408,7 +408,7 @@ static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n,
     return TN_OK;
 }
 
-/* What stands before the elements: less than a window. */
+/* Skips the bytes before the elements: less than a window. */
 static tn_status skip_decoded(tn_stream *s, tn_error *err)
 {
     size_t n = (size_t)tn_stored_more_of(s->part)->skip;
@@ -416,7 +416,7 @@ static tn_status skip_decoded(tn_stream *s, tn_error *err)
     return status || !n ? status : decode_exactly(s, s->out, n, 0, err);
 }
 
-/* Elements that lie apart and are compressed: there is no way to one but through those before it. */
+/* Decodes a strided part into a spill: compressed data can only be read in order. */
 static tn_status decode_whole(tn_stream *s, tn_error *err)
 {
     uint64_t size = decoded_size(s->part);
@@ -445,12 +445,11 @@ static tn_status open_compressed(tn_stream *s, tn_checksum kind, tn_error *err)
 
 /* ---- all ---- */
 
-/* Elements that lie apart come from a whole copy where they are compressed. */
 static tn_status open_compressed_part(tn_stream *s, tn_checksum kind, tn_error *err)
 {
     bool apart = tn_stored_more_of(s->part)->stride;
     tn_status status = open_compressed(s, kind, err);
-    s->next = apart ? next_apart : next_compressed;
+    s->next = apart ? next_strided : next_compressed;
     return status || !apart ? status : decode_whole(s, err);
 }
 
@@ -458,7 +457,7 @@ static tn_status open_raw(tn_stream *s, tn_checksum kind, tn_error *err)
 {
     const tn_stored *stored = tn_stored_of(s->part);
     bool range = tn_part_is_range(s->part), ahead = !range || tn_stored_more_of(s->part)->sum.size;
-    s->next = range ? next_raw : next_apart;
+    s->next = range ? next_raw : next_strided;
     tn_status status = ahead ? hash_ahead(s, kind, err) : tn_hash_begin(&s->hash, kind, err);
     s->stored = stored->offset + s->made;
     s->stored_end = stored->offset + s->made_end;
@@ -535,8 +534,8 @@ static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn
     return status;
 }
 
-/* As many elements as are at hand and fit a window after the change: wide
- * results of narrow elements take several turns. */
+/* As many elements as were decoded and fit a window after the conversion: wide results of narrow elements
+ * take several turns. */
 static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     const tn_change *c = s->change;
