@@ -1,4 +1,4 @@
-/* descriptor/check.c - reporting, and the fields that stand alone. */
+/* descriptor/check.c - reporting, and fields that need no others. */
 #include "descriptor/check.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -83,14 +83,14 @@ const char *tn_type_label(const tn_dtype_info *type)
     return type->wia ? type->wia : type->name;
 }
 
-/* ---- fields that stand alone ---- */
+/* ---- single fields ---- */
 
 static tn_quoted quote(const char *text)
 {
     return text ? tn_quote_z(text) : (tn_quoted){ "none" };
 }
 
-/* There is one version of the specification; its sparse objects may stand without. */
+/* There is one version of the specification; its sparse objects may have none. */
 static void check_version(tn_checker *c)
 {
     const char *version = c->d->version;
@@ -121,7 +121,7 @@ static void check_names(tn_checker *c)
         tn_error_at(c, "name", "expected a string but found none");
 }
 
-/* The specification lists 17 types; Tenon's others have a prefix, and no other implementation knows them. */
+/* The specification lists 17 types; Tenon's others have a prefix that other implementations do not know. */
 static void check_type(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
@@ -173,7 +173,7 @@ static tn_status check(const tn_descriptor *d, const tn_check_options *options, 
         tn_error_at(&c, "shape.dimensions", "expected at most %d dimensions but found %u", TN_MAX_RANK,
                     d->rank);
         *wrong = c.wrong;
-        return TN_OK;           /* nothing else can be said of them */
+        return TN_OK;           /* nothing else can be checked */
     }
     tn_status status = tn_symbols_init(&c.symbols, d, err);
     if (status)

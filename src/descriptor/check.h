@@ -1,7 +1,5 @@
-/* descriptor/check.h - what the checks of a descriptor share.
- *
- * A check reports what it finds and goes on: each finds all that is wrong in
- * its field, and says nothing where the numbers it needs are not known. */
+/* descriptor/check.h - what the checks of a descriptor share. A check reports everything that is wrong with
+ * its field, and nothing if the numbers it needs are not known. */
 #ifndef TN_DESCRIPTOR_CHECK_H
 #define TN_DESCRIPTOR_CHECK_H
 

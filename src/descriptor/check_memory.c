@@ -1,5 +1,4 @@
-/* descriptor/check_memory.c - where the elements lie: strides, offset, size,
- * alignment. */
+/* descriptor/check_memory.c - strides, offset, size and alignment. */
 #include "descriptor/check.h"
 #include "base/checked.h"
 
@@ -12,7 +11,7 @@
 
 /* ---- dense or not ---- */
 
-/* "a dense NCHW tensor of 224x224": what stride i steps over. */
+/* "a dense NCHW tensor of 224x224": the dimensions that stride i steps over. */
 static tn_phrase dense_phrase(const tn_descriptor *d, uint32_t i)
 {
     tn_phrase p;
@@ -33,8 +32,7 @@ static tn_phrase dense_phrase(const tn_descriptor *d, uint32_t i)
     return p;
 }
 
-/* The first dimension that has padding: surely, or perhaps, where a symbol may be less than its maximum.
- * d->rank: none. */
+/* The first dimension with padding, or with `perhaps` one whose symbol may leave padding; d->rank: none. */
 static uint32_t padded_dimension(const tn_checker *c, bool perhaps)
 {
     const tn_descriptor *d = c->d;
@@ -49,7 +47,7 @@ static uint32_t padded_dimension(const tn_checker *c, bool perhaps)
     return d->rank;
 }
 
-/* is_contiguous: row-major in the order of dimensions, without gaps. */
+/* is_contiguous means row-major in the order of dimensions, without gaps. */
 static void check_contiguous(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
@@ -90,8 +88,7 @@ static int by_step(const void *a, const void *b)
                               : (x->dimension > y->dimension) - (x->dimension < y->dimension);
 }
 
-/* The directions with more than one element, but for those with stride 0; false when a number is not
- * known. */
+/* The directions with several elements and a stride other than 0; false: a number is not known. */
 static bool directions(const tn_checker *c, direction *all, uint32_t *n)
 {
     const tn_descriptor *d = c->d;
@@ -108,8 +105,8 @@ static bool directions(const tn_checker *c, direction *all, uint32_t *n)
     return true;
 }
 
-/* Two indices with the same address: a broadcast if intended, an error in a buffer that is written to.
- * Strides that is_contiguous contradicts are reported there. */
+/* Two indices have the same address: a broadcast if intended, an error in a buffer that is written to.
+ * Strides that contradict is_contiguous are reported there. */
 static void check_overlap(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
@@ -138,8 +135,7 @@ static void check_overlap(tn_checker *c)
 
 /* ---- offset, size ---- */
 
-/* base_offset counts elements, so the offset is a whole number of them; those narrower than a byte begin on
- * any byte. */
+/* The offset is a whole number of elements; sub-byte elements begin on any byte. */
 static void check_offset(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
@@ -188,7 +184,7 @@ static tn_phrase least_phrase(tn_wide bytes)
     return p;
 }
 
-/* Every element is inside [0, total_bytes), also for the largest shape that the constraints allow. */
+/* Every element is inside [0, total_bytes), even for the largest shape that the constraints allow. */
 static void check_inside(tn_checker *c)
 {
     const tn_descriptor *d = c->d;

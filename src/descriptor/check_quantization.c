@@ -1,5 +1,4 @@
-/* descriptor/check_quantization.c - scales, zero points and the range of
- * codes, against the type and the channels. */
+/* descriptor/check_quantization.c - scales, zero points and code range against type and channels. */
 #include "descriptor/check.h"
 #include "base/error.h"
 #include "bytes/json.h"
@@ -15,7 +14,7 @@ static bool is_symmetric(tn_quant_scheme scheme)
     return scheme == TN_QUANT_PER_TENSOR_SYMMETRIC || scheme == TN_QUANT_PER_CHANNEL_SYMMETRIC;
 }
 
-/* "dtype.quantization.scheme"; of a quantization alone, "scheme". */
+/* "dtype.quantization.scheme", or "scheme" if there is only a quantization. */
 static tn_phrase member_path(const tn_checker *c, const char *name, const char *end)
 {
     tn_phrase p;
@@ -23,13 +22,13 @@ static tn_phrase member_path(const tn_checker *c, const char *name, const char *
     return p;
 }
 
-/* "dtype.quantization.scale", or "dtype.quantization.scales" of several channels. */
+/* "dtype.quantization.scale", or "dtype.quantization.scales" for several channels. */
 static tn_phrase numbers_path(const tn_checker *c, const char *name)
 {
     return member_path(c, name, tn_is_per_channel(c->d->quantization.scheme) ? "s" : "");
 }
 
-/* The same of one of them: "dtype.quantization.scales[3]". */
+/* One of them: "dtype.quantization.scales[3]". */
 static tn_phrase number_path(const tn_checker *c, const char *name, size_t i)
 {
     tn_phrase path = numbers_path(c, name);
@@ -51,7 +50,7 @@ static void check_axis(tn_checker *c)
         tn_remark_at(c, path, "expected none for one scale for all but found %" PRId64, q->channel_axis);
 }
 
-/* Without a shape only as many as there are of the others. */
+/* Without a shape the number of scales decides. */
 static void check_count_alone(tn_checker *c, const char *path, size_t n)
 {
     const tn_wia_quantization *q = &c->d->quantization;
@@ -61,7 +60,7 @@ static void check_count_alone(tn_checker *c, const char *path, size_t n)
         tn_error_at(c, path, "expected %zu numbers, as many as scales, but found %zu", q->nscales, n);
 }
 
-/* One for all, or one per channel. */
+/* One for the tensor, or one per channel. */
 static void check_count(tn_checker *c, const char *name, size_t n)
 {
     const tn_wia_quantization *q = &c->d->quantization;
@@ -95,7 +94,7 @@ static void check_scales(tn_checker *c)
                         "expected a finite number above 0 but found %.17g", q->scales[i]);
 }
 
-/* Zero points are codes of the type; symmetric schemes have none but 0. */
+/* Zero points are codes of the type; in symmetric schemes they are 0. */
 static void check_zero_points(tn_checker *c)
 {
     const tn_wia_quantization *q = &c->d->quantization;
@@ -118,7 +117,7 @@ static void check_zero_points(tn_checker *c)
     }
 }
 
-/* The range names codes of the type, the lowest first. */
+/* The range is two codes of the type, the lowest first. */
 static void check_range(tn_checker *c)
 {
     const tn_wia_quantization *q = &c->d->quantization;
@@ -134,7 +133,7 @@ static void check_range(tn_checker *c)
                     q->range[0], q->range[1]);
 }
 
-/* The name of such a scheme. */
+/* The name of a scheme beyond the four. */
 static tn_text other_scheme_name(const tn_descriptor *d, const tn_wia_extra *other, tn_arena *arena)
 {
     tn_text key, name = { 0 };
@@ -152,7 +151,7 @@ static tn_text other_scheme_name(const tn_descriptor *d, const tn_wia_extra *oth
     return name;
 }
 
-/* Kept as it stands; in strict mode refused. */
+/* Kept unchanged; refused in strict mode. */
 static void check_other_scheme(tn_checker *c)
 {
     tn_arena arena = { 0 };

@@ -1,5 +1,4 @@
-/* descriptor/check_shape.c - dimensions, layout, symbols and their
- * constraints, physical shape and padding. */
+/* descriptor/check_shape.c - dimensions, layout, symbols, constraints, physical shape, padding. */
 #include "descriptor/check.h"
 #include "base/error.h"
 
@@ -40,8 +39,8 @@ static bool is_named_layout(const char *layout)
     return strcmp(layout, "NCHW") == 0 || strcmp(layout, "NHWC") == 0 || strcmp(layout, "CHWN") == 0;
 }
 
-/* One letter per dimension, no letter twice.  Images and volumes (ranks 3 to 5) should have a layout, but
- * that is only a remark: the specification's own example of a sequence has rank 3 and none. */
+/* One letter per dimension, none twice. Images and volumes (ranks 3 to 5) should have a layout; that is only
+ * a remark, because the specification's example of a sequence has rank 3 and none. */
 static void check_layout(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
@@ -92,7 +91,7 @@ static tn_phrase constraint_path(const char *symbol, const char *member)
     return p;
 }
 
-/* Each constraint is for a symbol in use, and allows at least one value. */
+/* Each constraint is for a used symbol and allows at least one value. */
 static void check_constraint(tn_checker *c, const tn_wia_constraint *k)
 {
     int64_t low, high;
@@ -133,7 +132,7 @@ static void check_physical(tn_checker *c, uint32_t i)
                     tn_wide_phrase(range.high).text, dimension.text, physical);
 }
 
-/* The padding of each dimension is the difference of the two shapes; for a symbol it is not known yet. */
+/* The padding of a dimension is the difference of the two shapes; for a symbol it is not known yet. */
 static void check_padded(tn_checker *c, uint32_t i)
 {
     const tn_wia_padding *p = &c->d->padding;

@@ -1,12 +1,11 @@
-/* descriptor/check_sharing.c - device, buffer handle, mapping, and what
- * zero_copy_compatible promises. */
+/* descriptor/check_sharing.c - device, buffer handle, mapping, zero_copy_compatible. */
 #include "descriptor/check.h"
 #include "descriptor/descriptor.h"
 #include "tensor/array.h"
 
 #include <inttypes.h>
 
-/* A CPU's own memory is not in another device. */
+/* The memory of a CPU is not in another device. */
 static void check_device(tn_checker *c)
 {
     const tn_device *device = &c->d->device;
@@ -16,7 +15,7 @@ static void check_device(tn_checker *c)
         tn_error_at(c, "memory.device.memory_space", "expected host or unified for a CPU but found device");
 }
 
-/* The bytes the descriptor speaks of: as it says, or as its elements need. */
+/* The size that the descriptor gives, or that its elements need. */
 static bool buffer_size(const tn_checker *c, tn_wide *bytes)
 {
     if (c->d->has_total) {
@@ -30,7 +29,7 @@ static bool buffer_size(const tn_checker *c, tn_wide *bytes)
     return !span.unbounded && *bytes <= UINT64_MAX;    /* more is reported of the memory */
 }
 
-/* The shared buffer holds all of the tensor's buffer, and is of a kind that its device has. */
+/* The shared buffer holds the whole tensor, and its kind fits the device. */
 static void check_handle(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
@@ -46,7 +45,7 @@ static void check_handle(tn_checker *c)
     if (buffer_size(c, &bytes) && h->size_bytes < bytes)
         tn_error_at(c, "buffer_handle.size_bytes", "expected at least the buffer's %s but found %" PRId64,
                     tn_wide_phrase(bytes).text, h->size_bytes);
-    bool known = d->has_memory || !c->fragment;         /* else the device is another part's to say */
+    bool known = d->has_memory || !c->fragment;         /* else another part names the device */
     if (h->type == TN_HANDLE_CUDA_IPC && known && d->device.type != TN_DEVICE_GPU)
         tn_error_at(c, "buffer_handle.type", "expected memory.device of type GPU for cuda_ipc but found %s",
                     tn_device_type_name(d->device.type));
@@ -60,7 +59,7 @@ static void check_address(tn_checker *c, const char *path, uint64_t address)
                     alignment, address);
 }
 
-/* What only a device reaches has no address in the CPU, and host memory is never such. */
+/* Memory that only a device reaches has no CPU address; host memory is never device_only. */
 static void check_mapping(tn_checker *c)
 {
     const tn_wia_mapping *m = &c->d->mapping;
@@ -77,8 +76,7 @@ static void check_mapping(tn_checker *c)
                     "expected cpu_device for memory in the host but found device_only");
 }
 
-/* The receiver uses the bytes as they are: in its byte order, aligned, page-locked where a device reads
- * them. */
+/* The receiver uses the bytes unchanged: in its byte order, aligned, page-locked if a device reads them. */
 static void check_zero_copy(tn_checker *c)
 {
     const tn_descriptor *d = c->d;

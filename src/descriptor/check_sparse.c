@@ -15,7 +15,7 @@ static const char *type_name(tn_dtype dtype)
     return type ? tn_type_label(type) : "none";
 }
 
-/* The path of the values: COO has an object for them, CSR a plain array. */
+/* COO has an object for the values, CSR a plain array. */
 static const char *values_path(const tn_wia_sparse *s)
 {
     return strcmp(s->format, "COO") == 0 ? "values.data" : "values";
@@ -33,7 +33,7 @@ static void check_values(tn_checker *c, size_t nnz)
                     type_name(s->value_type));
 }
 
-/* An index that the dimension has not, or that the type of the indices cannot hold. */
+/* An index outside its dimension, or too large for the type of the indices. */
 static bool is_outside(const tn_wia_sparse *s, int64_t index, uint32_t dimension, int64_t *end)
 {
     *end = s->shape[dimension];
@@ -50,7 +50,7 @@ typedef struct row {
     uint32_t       rank;
 } row;
 
-/* Rows of COO indices, or single columns; equal ones in the order of the document. */
+/* Compares rows of COO indices, or single columns; equal ones by their place in the document. */
 static int by_indices(const void *a, const void *b)
 {
     const row *x = a, *y = b;
@@ -65,7 +65,7 @@ static bool same_indices(const row *x, const row *y)
     return memcmp(x->indices, y->indices, x->rank * sizeof *x->indices) == 0;
 }
 
-/* The same place twice is allowed (values add up), but seldom meant.  Sorts the rows. */
+/* The same place twice is allowed (values add up), but rarely intended. Sorts the rows. */
 static void report_twice(tn_checker *c, const char *list, row *rows, size_t n)
 {
     if (n > 1)
@@ -89,7 +89,7 @@ static void check_coo_row(tn_checker *c, size_t place)
                         "expected an index in [0, %" PRId64 ") but found %" PRId64, end, indices[i]);
 }
 
-/* A row of indices and a value for each of the nnz elements. */
+/* One row of indices and one value per element. */
 static void check_coo_counts(tn_checker *c, size_t n)
 {
     const tn_wia_sparse *s = &c->d->sparse;
@@ -125,7 +125,7 @@ static tn_status check_coo(tn_checker *c, tn_error *err)
 
 /* ---- CSR ---- */
 
-/* One more pointer than rows, from 0 up to the number of values; true when the rows can be walked. */
+/* One more pointer than rows, from 0 up to the number of values; true: the rows can be read. */
 static bool check_pointers(tn_checker *c)
 {
     const tn_wia_sparse *s = &c->d->sparse;

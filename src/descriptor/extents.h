@@ -1,22 +1,20 @@
-/* descriptor/extents.h - what is known of a descriptor's numbers before its
- * symbols are bound: the ranges of symbols, extents and strides, and how far
- * the elements reach. */
+/* descriptor/extents.h - the ranges of symbols, extents and strides before symbols are bound, and of the
+ * bytes that elements take. */
 #ifndef TN_DESCRIPTOR_EXTENTS_H
 #define TN_DESCRIPTOR_EXTENTS_H
 
 #include <tenon/descriptor.h>
 
-/* Wide enough for every number of a document; what would be wider stays at the
- * limit, with its sign.  A sum of a thousand of them still fits. */
+/* Wide enough for every number of a document and the sum of a thousand. Products saturate. */
 __extension__ typedef __int128 tn_wide;
 #define TN_WIDE_MAX ((tn_wide)1 << 100)
 
 tn_wide tn_wide_mul(tn_wide a, tn_wide b);
 
-/* Short text of a message; what does not fit ends in "...". */
+/* Short text of a message; if it is cut it ends in "...". */
 typedef struct tn_phrase { char text[160]; } tn_phrase;
 
-/* The number in decimal; beyond 2^64, where it may have stayed at the limit: "more than 2^64". */
+/* The number in decimal; "more than 2^64" beyond that. */
 tn_phrase tn_wide_phrase(tn_wide n);
 
 /* ---- symbols ---- */
@@ -24,11 +22,10 @@ tn_phrase tn_wide_phrase(tn_wide n);
 /* [A-Za-z_][A-Za-z0-9_]* */
 bool tn_is_symbol(const char *text);
 
-/* The name as a message shows it: escaped, without quotes. */
+/* The name in messages: escaped, without quotes. */
 tn_phrase tn_symbol_phrase(const char *name);
 
-/* Every symbol of a descriptor, sorted by name, with what its constraints
- * leave of it: min is not negative, multiple_of not below 1. */
+/* The symbols of a descriptor, sorted by name, with their constraints: min >= 0, multiple_of >= 1. */
 typedef struct tn_symbols {
     tn_wia_constraint *items;       /* malloc()ed */
     size_t         count;
@@ -38,13 +35,12 @@ tn_status tn_symbols_init(tn_symbols *symbols, const tn_descriptor *d, tn_error 
 void tn_symbols_free(tn_symbols *symbols);
 tn_wia_constraint *tn_symbols_find(const tn_symbols *symbols, const char *name);    /* or NULL */
 
-/* The smallest and the largest value a constraint allows; false when there is
- * none.  Without a maximum *high is INT64_MAX. */
+/* The smallest and largest value a constraint allows (INT64_MAX: no maximum); false: it allows none. */
 bool tn_constraint_bounds(const tn_wia_constraint *c, int64_t *low, int64_t *high);
 
 bool tn_constraint_allows(const tn_wia_constraint *c, int64_t value);
 
-/* Whether a symbol has values, but no largest one. */
+/* Whether a symbol allows values but has no maximum. */
 bool tn_symbol_is_endless(const tn_symbols *symbols, const char *name);
 
 /* "a multiple of 8 from 1 to 2048" */
@@ -52,8 +48,8 @@ tn_phrase tn_constraint_phrase(const tn_wia_constraint *c);
 
 /* ---- extents and strides ---- */
 
-/* Between which values a number lies; the two say nothing when `unbounded` names
- * a symbol it depends on that has no maximum, or no value at all. */
+/* The range of a number. It is not known if it depends on a symbol without a maximum or without any value:
+ * `unbounded` names that symbol. */
 typedef struct tn_wia_range {
     tn_wide     low, high;
     const char *unbounded;
@@ -66,16 +62,14 @@ tn_wia_range tn_product_range(const tn_symbols *symbols, const tn_wia_product *p
 tn_phrase tn_product_phrase(const tn_wia_product *product);
 tn_phrase tn_extent_phrase(const tn_wia_extent *extent);
 
-/* Dimension i in memory: that of physical_shape where there is one. */
+/* Dimension i in memory: from physical_shape if there is one. */
 tn_wia_extent tn_physical_extent(const tn_descriptor *d, uint32_t i);
 
-/* The dense stride of dimension i: the product of all physical extents after
- * it, at INT64_MAX where the factor would not fit.  Its symbols are put into
- * `names`, which has room for rank of them. */
+/* The dense stride of dimension i: the product of all physical extents after it; INT64_MAX if the factor does
+ * not fit. `names` has room for the symbols of `rank` dimensions. */
 tn_wia_product tn_dense_stride(const tn_descriptor *d, uint32_t i, const char **names);
 
-/* Whether stride i is the dense one, or does not matter because the tensor is
- * empty or no second element lies in its direction. */
+/* Whether stride i is dense, or does not matter: the tensor is empty or the dimension has one element. */
 bool tn_stride_is_dense(const tn_descriptor *d, const tn_symbols *symbols, uint32_t i);
 
 /* Whether any dimension or stride has a symbol. */
@@ -83,8 +77,7 @@ bool tn_descriptor_has_symbols(const tn_descriptor *d);
 
 /* ---- the bits that elements take ---- */
 
-/* The bits of the buffer that elements can take, padding counted: from `low`
- * to before `high`, counted from the beginning of the buffer. */
+/* The bits [low, high) of the buffer that elements may take, padding included. */
 typedef struct tn_bit_span {
     bool        empty;          /* there can be no element: low and high are at the offset */
     tn_wide     low, high;

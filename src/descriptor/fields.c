@@ -1,6 +1,5 @@
-/* descriptor/fields.c - what is the same for every member of a descriptor:
- * known and unknown keys, duplicates, words, numbers, and the path of a
- * failure. */
+/* descriptor/fields.c - reading members: known and unknown keys, duplicates, words, numbers, and the path of
+ * a failure. */
 #include "descriptor/reader.h"
 #include "descriptor/extents.h"
 
@@ -57,9 +56,8 @@ static size_t string_end(const char *text, size_t p, size_t at)
     return p < at ? p + 1 : at;
 }
 
-/* Goes through the text up to `at` once more.  That costs nothing as long as
- * nothing fails, and what stands before a failure is well-formed: only where it
- * is not UTF-8 may anything come, and then some path will do. */
+/* Scans the text up to `at` again: only after a failure. The text before it is well-formed, unless it is not
+ * UTF-8; then any path will do. */
 static unsigned steps_to(const char *text, size_t at, step steps[TN_JSON_MAX_DEPTH])
 {
     unsigned depth = 0;
@@ -153,7 +151,7 @@ bool tn_wia_push_key(tn_wia_reader *r, tn_text key)
     return true;
 }
 
-/* An order that puts equal keys together, earlier ones first. */
+/* Sorts equal keys together, earlier ones first. */
 static int compare_keys(const void *a, const void *b)
 {
     const tn_wia_key *x = a, *y = b;
@@ -184,7 +182,7 @@ void tn_wia_unique_keys(tn_wia_reader *r, size_t first)
     }
 }
 
-/* Takes any value; the depth of recursion is that of the JSON reader. */
+/* Skips any value; the JSON reader bounds the recursion. */
 static void take_value(tn_wia_reader *r)
 {
     tn_json *j = &r->j;
@@ -233,7 +231,7 @@ void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key)
     r->extra[r->nextra++] = (tn_wia_extra){ .path = path, .key = name, .json = json };
 }
 
-/* Documents mostly keep the specification's order: the field after the last one is tried first. */
+/* Documents mostly have the order of the specification: the next field is tried first. */
 static size_t find_field(const tn_wia_field *fields, size_t n, size_t next, tn_text key)
 {
     for (size_t tried = 0; tried < n; tried++, next++) {

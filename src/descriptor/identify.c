@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The namespace of descriptors, 7e7eb0f9-0cb3-4368-a4cb-a91565892a66: chosen
- * once at random, and never to be changed.  Within it, the name of a descriptor
- * is its JSON as tn_descriptor_put() writes it, without tensor_id and without
- * indentation around it, and after it the checksum of the data where that is
- * known, as in "crc32c:0x01234567". */
+/* The namespace of descriptors, 7e7eb0f9-0cb3-4368-a4cb-a91565892a66, is random and must never change. The
+ * name of a descriptor in it is its JSON by tn_descriptor_put() without tensor_id and indent, followed by the
+ * checksum of the data if it is known, such as "crc32c:0x01234567". */
 static const uint8_t namespace[16] = {
     0x7e, 0x7e, 0xb0, 0xf9, 0x0c, 0xb3, 0x43, 0x68, 0xa4, 0xcb, 0xa9, 0x15, 0x65, 0x89, 0x2a, 0x66
 };
@@ -28,8 +26,7 @@ static tn_status digest_name(const tn_buf *name, uint8_t digest[EVP_MAX_MD_SIZE]
     return done ? TN_OK : tn_fail_nomem(err);
 }
 
-/* RFC 9562, version 5: the first 16 bytes of the digest, with the version and
- * the variant in their places. */
+/* RFC 9562, version 5: the first 16 bytes of the digest with version and variant set. */
 static void format_uuid(char text[37], uint8_t id[16])
 {
     id[6] = (uint8_t)((id[6] & 0x0f) | 0x50);

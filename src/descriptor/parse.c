@@ -33,7 +33,7 @@ static void read_metadata(tn_wia_reader *r)
 
 /* --- the zero-copy block --- */
 
-/* Required members: a missing address or handle is not 0.  Bit i is fields[i]. */
+/* Required members: a missing address or handle is not 0. Bit i means fields[i]. */
 static void require(tn_wia_reader *r, size_t at, const tn_wia_field *fields, unsigned required, unsigned have)
 {
     for (unsigned i = 0, missing = required & ~have; missing >> i; i++)
@@ -148,7 +148,7 @@ static void check_lists(tn_wia_reader *r)
                           r->d->rank, r->notes.lists[i].count);
 }
 
-/* Of the specification's examples two have no shape: a quantization alone, and a handle with its mapping. */
+/* Two examples of the specification have no shape: only a quantization, or a handle with its mapping. */
 static void read_without_shape(tn_wia_reader *r, unsigned have)
 {
     const unsigned sharing = HANDLE | MAPPING, beside = PROPERTIES | METADATA;
@@ -181,8 +181,7 @@ static void read_descriptor(tn_wia_reader *r)
 
 /* --- a document --- */
 
-/* Room for as many descriptors as are usual in a text of n bytes, in large pages; more is made when
- * needed. */
+/* Room for the usual number of descriptors in n bytes; it grows when needed. */
 static void expect(tn_wia_reader *r, size_t n)
 {
     enum { USUAL = 512 };
@@ -212,7 +211,7 @@ static void read_document(tn_wia_reader *r)
     tn_json_done(&r->j);
 }
 
-/* `depth` is that of the containers around the text. */
+/* `depth`: the containers around the text. */
 static tn_status parse(const char *json, size_t n, unsigned depth, tn_descriptors **set, tn_error *err)
 {
     tn_wia_reader r = { 0 };

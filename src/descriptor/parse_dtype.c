@@ -6,7 +6,7 @@ static void read_base_type(tn_wia_reader *r)
     tn_descriptor *d = r->d;
     size_t at;
     tn_text text = tn_wia_string(r, &at);
-    if (tn_text_is(text, "FLOAT32")) {          /* most are; and no copy is needed */
+    if (tn_text_is(text, "FLOAT32")) {          /* the usual type needs no copy */
         d->dtype = TN_FLOAT32;
         d->base_type = "FLOAT32";
         return;
@@ -67,7 +67,7 @@ static void read_axis(tn_wia_reader *r)
     r->d->quantization.channel_axis = tn_json_i64(&r->j);
 }
 
-/* Whether the object that comes next has a scheme, and one of the four; takes it. */
+/* Reads the next object: whether its scheme is one of the four. It must have a scheme. */
 static bool has_known_scheme(tn_wia_reader *r)
 {
     size_t begin = r->j.pos, at;
@@ -111,7 +111,7 @@ void tn_wia_read_quantization_alone(tn_wia_reader *r, size_t at)
     tn_wia_object(r, "", quantization_fields, TN_WIA_COUNT(quantization_fields), r->d);
 }
 
-/* A scheme beyond the four is not lost: its object is kept as an extra member. */
+/* An unknown scheme is kept as an extra member. */
 static void read_quantization(tn_wia_reader *r)
 {
     tn_json_type type = tn_json_peek(&r->j);

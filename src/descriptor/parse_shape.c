@@ -1,5 +1,4 @@
-/* descriptor/parse_shape.c - what has an item for each dimension: shape,
- * strides (with the rest of the memory block) and padding. */
+/* descriptor/parse_shape.c - shape, memory and padding. */
 #include "descriptor/reader.h"
 
 #include <float.h>
@@ -123,7 +122,7 @@ void tn_wia_read_shape(tn_wia_reader *r)
 
 /* --- memory --- */
 
-/* One integer factor of a stride: digits, perhaps with a minus before them. */
+/* An integer factor of a stride: digits, perhaps after a minus. */
 static bool multiply(tn_wia_reader *r, tn_wia_product *product, tn_text factor, size_t at)
 {
     int64_t value = 0;
@@ -257,8 +256,7 @@ static void read_pad_dims(tn_wia_reader *r)
     r->d->padding.dims = read_list(r, TN_WIA_PAD_DIMS, sizeof(bool), read_bool);
 }
 
-/* Whether a number was written as an integer and reading it as x has changed it; the digits of a double are
- * exact here. */
+/* Whether reading an integer as the double x has changed it. The digits of a double are exact here. */
 static bool is_changed_integer(tn_text number, double x)
 {
     char digits[DBL_MAX_10_EXP + 8];
@@ -269,7 +267,7 @@ static bool is_changed_integer(tn_text number, double x)
     return !tn_text_is(number, digits);
 }
 
-/* A double: the largest codes of 64-bit types do not fit one, and another code must not take their place. */
+/* A double cannot hold the largest codes of 64-bit types: another code must not replace them. */
 static void read_pad_fill(tn_wia_reader *r)
 {
     tn_json *j = &r->j;

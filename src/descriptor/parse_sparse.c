@@ -96,7 +96,7 @@ static void read_value_type(tn_wia_reader *r)
                       tn_quote(text.ptr, text.len).text);
 }
 
-/* The values are read later, when their type is known. */
+/* Values are read later, when their type is known. */
 static void find_data(tn_wia_reader *r)
 {
     r->notes.has_data = true;
@@ -133,9 +133,8 @@ typedef struct encoder {
     const char          *name;
 } encoder;
 
-/* The digits of a number without sign and point, and the exponent that makes up
- * for the point: the C library reads that the same in every locale.  `out` has
- * 24 bytes more than the number. */
+/* The digits of a number without sign and point, and the exponent for that: the C library reads this the same
+ * in every locale. `out` has 24 bytes more than the number. */
 static void without_point(tn_text number, char *out)
 {
     enum { FAR = 1000000000 };          /* beyond every exponent that matters */
@@ -227,7 +226,7 @@ static void read_complex(tn_wia_reader *r, const encoder *e)
 
 /* --- all values --- */
 
-/* Puts the codes together as elements; complex ones are two codes. */
+/* Packs the codes as elements; a complex one is two codes. */
 static void store_values(tn_wia_reader *r, unsigned bits, size_t count)
 {
     /* r->nwords codes of at most 8 bytes are in memory already: no overflow */

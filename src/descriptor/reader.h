@@ -1,7 +1,5 @@
-/* descriptor/reader.h - what the files that read a descriptor share.
- *
- * Handlers read one member each into r->d.  They do not return a status: the
- * JSON reader keeps the first failure and yields nothing afterwards. */
+/* descriptor/reader.h - what the files that read a descriptor share.  Handlers read one member each into
+ * r->d.  They return no status: the JSON reader keeps the first failure and yields nothing afterwards. */
 #ifndef TN_DESCRIPTOR_READER_H
 #define TN_DESCRIPTOR_READER_H
 
@@ -9,7 +7,7 @@
 #include "descriptor/descriptor.h"
 #include "descriptor/words.h"
 
-/* Members whose number of items the rank decides, which may come later. */
+/* Lists with one item per dimension; the rank may come later in the text. */
 typedef enum tn_wia_list {
     TN_WIA_DIMENSIONS, TN_WIA_STRIDES, TN_WIA_PHYSICAL, TN_WIA_PAD_DIMS, TN_WIA_PAD_VALUES,
     TN_WIA_LISTS
@@ -85,15 +83,15 @@ unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *f
 
 bool tn_wia_has_field(const tn_wia_field *fields, size_t n, tn_text name);
 
-/* Keeps a member that nobody has a field for; takes its value. */
+/* Keeps an unknown member and its value. */
 void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key);
 
-/* Notes a key of the object that is open, and refuses those from `first` on
- * that are there twice, at its end; `first` is r->nkeys at its beginning. */
+/* Notes a key of the open object. At the end of the object the second refuses duplicates from `first` on,
+ * which is r->nkeys at its beginning. */
 bool tn_wia_push_key(tn_wia_reader *r, tn_text key);
 void tn_wia_unique_keys(tn_wia_reader *r, size_t first);
 
-/* Fails at byte `at`, or because of what comes next, or because memory is out. */
+/* Fails at byte `at`, because of the next value, or because memory is out. */
 __attribute__((format(printf, 3, 4)))
 void tn_wia_reject(tn_wia_reader *r, size_t at, const char *format, ...);
 void tn_wia_unexpected(tn_wia_reader *r, const char *expected);
@@ -138,11 +136,10 @@ void tn_wia_read_dtype(tn_wia_reader *r);
 
 bool tn_wia_is_quantization_member(tn_text name);
 
-/* Reads the object at byte `at` once more, as a quantization.  One of a scheme
- * beyond the four is left as the first reading kept it: extra members. */
+/* Reads the object at byte `at` again, as a quantization. One of an unknown scheme stays an extra member. */
 void tn_wia_read_quantization_alone(tn_wia_reader *r, size_t at);
 
-/* The sparse block: its members, and what is left to do when all were read. */
+/* The members of the sparse block, and what is left to do after all were read. */
 void tn_wia_read_format(tn_wia_reader *r);
 void tn_wia_read_nnz(tn_wia_reader *r);
 void tn_wia_read_indices(tn_wia_reader *r);

@@ -1,5 +1,4 @@
-/* descriptor/set.c - a list of descriptors and the memory they live in,
- * and small questions about one. */
+/* descriptor/set.c - a list of descriptors and its memory, and small questions about a descriptor. */
 #include "descriptor/descriptor.h"
 #include "base/error.h"
 

@@ -1,5 +1,4 @@
-/* descriptor/symbols.c - binding symbols to numbers, and what several
- * descriptors leave of a symbol together. */
+/* descriptor/symbols.c - binding symbols to numbers, and joining the constraints of several descriptors. */
 #include "descriptor/descriptor.h"
 #include "descriptor/extents.h"
 #include "base/error.h"
@@ -11,7 +10,7 @@
 
 /* ---- sizes ---- */
 
-/* Bytes from the beginning of the buffer to after the last element. */
+/* Bytes from the beginning of the buffer to the end of the last element. */
 static tn_status buffer_bytes(const tn_descriptor *d, const tn_symbols *symbols, uint64_t *bytes,
                               tn_error *err)
 {
@@ -115,7 +114,7 @@ static tn_status resolve_shape(tn_descriptor *d, const tn_symbols *symbols, tn_a
                            "%s: expected at most %" PRId64 ", physical_shape[%u], but found %" PRId64,
                            tn_symbol_phrase(symbol).text, d->physical_shape[i], i, own[i].value);
         if (d->physical_shape && own[i].value < d->physical_shape[i])
-            d->is_contiguous = false;           /* there is padding, which was not sure before */
+            d->is_contiguous = false;           /* now there is padding */
     }
     d->dimensions = own;
     return TN_OK;
@@ -137,7 +136,7 @@ static tn_status resolve_strides(tn_descriptor *d, const tn_symbols *symbols, tn
     return TN_OK;
 }
 
-/* What is added to a dimension that was a symbol is known only now. */
+/* The padding of a symbolic dimension is known only now. */
 static tn_status resolve_padding(tn_descriptor *d, tn_arena *arena, tn_error *err)
 {
     if (!d->has_padding || !d->physical_shape || !(d->padding.values || d->padding.dims))
@@ -239,7 +238,7 @@ static int by_symbol_then_place(const void *a, const void *b)
     return order ? order : (x->from > y->from) - (x->from < y->from);
 }
 
-/* How a message calls a descriptor. */
+/* The name of a descriptor in messages. */
 static tn_quoted title(const tn_descriptor *const *descriptors, size_t i)
 {
     tn_quoted q;

@@ -1,5 +1,4 @@
-/* descriptor/words.c - the words of the specification, for enum values and
- * for types. */
+/* descriptor/words.c - the words of the specification for enum values and types. */
 #include "descriptor/descriptor.h"
 #include "descriptor/words.h"
 

@@ -84,8 +84,7 @@ static bool is_extra(const writer *w, size_t i, const char *path)
     return i < w->d->nextra && strcmp(w->extra[i]->path, path) == 0;
 }
 
-/* Text that is JSON already.  All of it must be one value: a bracket too many would close what it stands
- * in. */
+/* Text that is JSON: exactly one value, because another bracket would close the object around it. */
 static void put_json(writer *w, const char *key, const char *json)
 {
     tn_arena arena = { 0 };
@@ -320,7 +319,7 @@ static void put_quantization_members(writer *w)
         put_int(w, "channel_axis", q->channel_axis);
 }
 
-/* `dtype` decides if the spelling disagrees with it. */
+/* `dtype` wins over a different spelling. */
 static void put_base_type(writer *w, const char *key, tn_dtype dtype, const char *spelled)
 {
     tn_arena arena = { 0 };
@@ -376,7 +375,7 @@ static void put_stride(tn_buf *out, const void *strides, size_t i)
     tn_buf_putc(out, '"');
 }
 
-/* Between the quotes of a product anything else would be read as something else. */
+/* A product may only contain symbols: other text would be read as something else. */
 static void check_stride_symbols(writer *w)
 {
     const tn_descriptor *d = w->d;
@@ -527,7 +526,7 @@ static void put_indices(writer *w, bool coo)
     }
 }
 
-/* A plain array has the type of the descriptor, or FLOAT32, and nothing beside it. */
+/* A plain array has the type of the descriptor, or FLOAT32, and no extra members. */
 static void put_values(writer *w, bool coo)
 {
     const tn_descriptor *d = w->d;
@@ -577,7 +576,7 @@ static void put_descriptor(writer *w)
     close_object(w, "");
 }
 
-/* Writes one; TN_ERR_ARGUMENT where it says what JSON has no word for. */
+/* Writes one. TN_ERR_ARGUMENT: a value has no word in JSON. */
 static tn_status write_one(const tn_descriptor *d, unsigned indent, tn_buf *out, tn_error *err)
 {
     writer w = { .d = d, .out = out, .indent = indent, .err = err };
@@ -609,7 +608,7 @@ void tn_descriptor_put(const tn_descriptor *d, unsigned indent, tn_buf *out)
     write_one(d, indent, out, NULL);
 }
 
-/* Nothing is written that cannot be read: the same key twice, a negative extent, text that is not UTF-8. */
+/* Refuses what cannot be read back: duplicate keys, negative extents, text that is not UTF-8. */
 static tn_status write_readable(const tn_descriptor *d, bool in_list, tn_buf *out, tn_error *err)
 {
     size_t begin = out->size;

@@ -1,4 +1,4 @@
-/* store/assemble.c - from flat entries to tensors, by their records. */
+/* store/assemble.c - joining flat entries to tensors by their records. */
 #include "store/assemble.h"
 #include "base/error.h"
 #include "store/record.h"
@@ -10,14 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The entry's bytes are an array of another type: check that the container
- * would keep that array just so, then believe it. */
+/* The entry's bytes are an array of another type, for which this container would use such an entry. */
 static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
     tn_part *p = &f->parts[i];
     tn_tensor *t = &f->tensors[i];
     tn_carrier c;
-    if (r->dtype == TN_UNKNOWN) {       /* of a later version: listed, not read */
+    if (r->dtype == TN_UNKNOWN) {       /* of a later version: listed, cannot be read */
         tn_stored stored = *p->stored;
         stored.type = r->type;
         t->dtype = p->array.dtype = TN_UNKNOWN;
@@ -47,7 +46,7 @@ static bool has_room_for_padding(const tn_part *p, const tn_record *r)
     return fits;
 }
 
-/* The entry's array has padding: what counts of it is smaller, and its elements lie apart. */
+/* The entry's array has padding: the tensor is smaller and its elements are strided. */
 static tn_status apply_extents(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
     tn_part *p = &f->parts[i];
@@ -78,8 +77,7 @@ static tn_status apply_extents(tn_file *f, size_t i, const tn_record *r, tn_erro
     return TN_OK;
 }
 
-/* A note of a tie counts, and a tie stays, only if the other tensor is there,
- * earlier, and alike. */
+/* A tie stays only if the other tensor exists, comes earlier and has the same type and size. */
 static void check_ties(tn_file *f)
 {
     for (size_t i = 0; i < f->count; i++) {
@@ -92,13 +90,13 @@ static void check_ties(tn_file *f)
     }
 }
 
-/* The name of the entry that part k > 0 is. */
+/* The entry name of part k > 0. */
 static const char *entry_of(tn_file *f, const char *name, const tn_record *r, uint32_t k)
 {
     return r->entries ? r->entries[k - 1] : tn_arena_printf(&f->arena, "%s.%s", name, r->roles[k]);
 }
 
-/* The entry that is part k > 0 of the tensor that entry i begins. */
+/* Finds the entry of part k > 0 of the tensor that entry i begins. */
 static tn_status find_part(tn_file *f, size_t i, const tn_record *r, uint32_t k, size_t *entry, tn_error *err)
 {
     const char *name = f->tensors[i].name, *full = entry_of(f, name, r, k), *wrong = NULL;
@@ -120,8 +118,8 @@ static tn_status find_part(tn_file *f, size_t i, const tn_record *r, uint32_t k,
     return TN_OK;
 }
 
-/* Entry i and those of its other parts become one tensor.  These are left with
- * nparts == 0, to be dropped from the list. */
+/* Joins entry i and its other parts to one tensor. The parts get nparts == 0 and are dropped from the
+ * list. */
 static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
     tn_tensor *t = &f->tensors[i];

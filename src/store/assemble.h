@@ -4,8 +4,7 @@
 
 #include "store/file.h"
 
-/* Applies file->records: real types and shapes, metadata, notes of ties, and
- * entries that are parts of one tensor. */
+/* Applies file->records: types, shapes, metadata, ties, and entries that are parts of one tensor. */
 tn_status tn_file_assemble(tn_file *file, tn_error *err);
 
 /* Builds the name table anew from file->tensors; a name twice is TN_ERR_CORRUPT. */

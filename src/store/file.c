@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* of binary files; of JSON texts, longer than any format takes */
+/* for binary files, and for JSON */
 enum { PROBE_BYTES = 4096, PROBE_TEXT_BYTES = 128 << 20 };
 
 /* Far beyond any machine, and small enough that a part's bits can be counted in 64 bits. */
@@ -24,7 +24,7 @@ static const char *tensor_name(const void *owner, size_t i)
     return ((const tn_file *)owner)->tensors[i].name;
 }
 
-/* A block of `cap` items with what `old` held, which is freed; NULL leaves it. */
+/* A larger copy of `old`, which is freed; NULL leaves it. */
 static void *enlarge(void *old, size_t count, size_t cap, size_t size)
 {
     void *block = cap <= SIZE_MAX / size ? tn_pages_alloc(cap * size) : NULL;
@@ -59,11 +59,11 @@ tn_status tn_file_expect(tn_file *f, size_t n, tn_error *err)
     return n <= f->cap || set_capacity(f, n) ? TN_OK : tn_fail_nomem(err);
 }
 
-/* Most entries have no record: the array exists only once one does. */
+/* Most files have no records: the array exists from the first record on. */
 static bool keep_record(tn_file *f, tn_text record)
 {
     if (record.len && !f->records && !(f->records = calloc(f->cap, sizeof *f->records)))
-        return false;           /* zeroed: the entries before have none */
+        return false;           /* zeroed: earlier entries have none */
     if (f->records)
         f->records[f->count] = record;
     return true;
@@ -74,7 +74,8 @@ static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     const tn_part *last = f->count ? &f->parts[f->count - 1] : NULL;
     if (last && e->shape == last->array.shape && e->rank == last->array.rank &&
         e->dtype == last->array.dtype) {
-        *nbytes = last->nbytes;         /* layers are much alike, and formats keep equal shapes once */
+        *nbytes = last->nbytes;         /* neighbours often have the same shape, and formats keep equal shapes
+                                         * once */
         return TN_OK;
     }
     tn_status status = tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes);
@@ -94,7 +95,7 @@ static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_store
     return TN_OK;
 }
 
-/* Elements that lie apart: the last of them must be inside what is stored, once it is decoded. */
+/* Strided elements: the last one must be inside the stored bytes (decoded if they are compressed). */
 static tn_status check_strided(const tn_file *f, const tn_entry *e, uint64_t nbytes, tn_error *err)
 {
     uint64_t span, have = e->stored.encoding == TN_ENCODING_RAW ? e->stored.size : nbytes;
@@ -110,7 +111,7 @@ static bool is_whole_bytes(tn_dtype dtype)
     return dtype != TN_UNKNOWN && tn_dtype_get(dtype)->bits % 8 == 0;
 }
 
-/* Rows that lie apart: none may begin inside another, and the last must be inside what is stored. */
+/* Rows with a pitch: none may overlap, and the last one must be inside the stored bytes. */
 static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_stored *s,
                                uint64_t pitch, tn_error *err)
 {
@@ -129,7 +130,7 @@ static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_arr
     return check_place(f, e, s, err);
 }
 
-/* Columns that are stored apart: all alike, one for each index of the second dimension. */
+/* Columns in extents of their own: all alike, one per index of the second dimension. */
 static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_part *columns,
                                tn_error *err)
 {
@@ -149,7 +150,7 @@ static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_arr
                 : tn_fail_at(err, TN_ERR_CORRUPT, e->at, "its columns are not all of its type and length");
 }
 
-/* Sizes against shape and type, and the data against the file. */
+/* Checks the size against shape and type, and the place against the file. */
 static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
 {
     *nbytes = 0;
@@ -198,7 +199,7 @@ tn_status tn_file_index_names(tn_file *f, tn_error *err)
     return TN_OK;
 }
 
-/* Most files list their tensors in the order of their data: then nothing need be sorted to see overlaps. */
+/* Most files list their tensors in the order of their data: then overlaps are found without sorting. */
 static void note_order(tn_file *f, const tn_stored *s)
 {
     tn_range r = tn_entry_range(s);
@@ -226,7 +227,7 @@ tn_status tn_file_says(tn_status status, uint64_t at, tn_error *err)
     return tn_at_byte(TN_ERR_CORRUPT, at, err);
 }
 
-/* The tensor being added has scales beside its codes, or indices beside its values. */
+/* The tensor being added has more parts, such as scales or indices. */
 static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
 {
     tn_tensor *t = &f->tensors[f->count];
@@ -252,8 +253,7 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
     return tn_file_says(tn_form_check(t, tn_scaling_datatype(t->scaling, &f->datatype), err), e->at, err);
 }
 
-/* A layout that cannot be read is called by its own name, but never by that of a form whose parts it does not
- * have. */
+/* The name of an opaque layout, unless a form has the same name. */
 static const char *form_text(const tn_entry *e)
 {
     const char *name = e->form_text ? e->form_text : e->more.opaque;
@@ -268,7 +268,7 @@ static bool has_more(const tn_stored_more *m)
 const tn_stored *tn_file_keep_stored(tn_file *f, const tn_stored *s, const tn_stored_more *more)
 {
     tn_stored *kept = tn_arena_copy(&f->arena, s, sizeof *s);
-    bool unusual = more && has_more(more);      /* of most parts there is nothing more to say */
+    bool unusual = more && has_more(more);      /* most parts have nothing more */
     if (kept)
         kept->more = unusual ? tn_arena_copy(&f->arena, more, sizeof *more) : NULL;
     return kept && (kept->more || !unusual) ? kept : NULL;
@@ -414,8 +414,7 @@ static tn_status end_warnings(tn_file *f, tn_error *err)
     return f->warnings[f->nwarnings++] ? TN_OK : tn_fail_nomem(err);
 }
 
-/* All entries are there: index their names, apply their records, and forget
- * what only messages need. */
+/* All entries are added: builds the name table, applies records, and frees what only messages need. */
 static tn_status seal(tn_file *f, tn_error *err)
 {
     tn_status status = tn_file_index_names(f, err);
@@ -430,7 +429,7 @@ static tn_status seal(tn_file *f, tn_error *err)
     return status;
 }
 
-/* Whether these first bytes are those of a JSON text and not of a length that looks like its bracket. */
+/* Whether these first bytes begin a JSON text, and not a binary length that looks like its bracket. */
 static bool is_json(const uint8_t *head, size_t n)
 {
     size_t i = 0;
@@ -439,7 +438,7 @@ static bool is_json(const uint8_t *head, size_t n)
     return i < n && (head[i] == '{' || head[i] == '[') && !memchr(head, 0, n);
 }
 
-/* A JSON text may say what it is anywhere: all of it is looked at. */
+/* A JSON text may name its format anywhere: all of it is probed. */
 static tn_status probe_text(tn_file *f, uint64_t size, tn_error *err)
 {
     size_t n = size < PROBE_TEXT_BYTES ? (size_t)size : PROBE_TEXT_BYTES;
@@ -493,11 +492,11 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
         return status;
     const tn_format *named = tn_format_by_suffix(path);
     if (!f->format && json && named && is_index_name(named, path))
-        f->format = named;      /* to say what is wrong with it */
+        f->format = named;      /* to report what is wrong with it */
     return f->format ? TN_OK : not_recognised(n == 0, named, err);
 }
 
-/* Takes over the source whatever happens. */
+/* Owns the source whatever happens. */
 static tn_status open_source(tn_source *source, const char *path, const tn_open_options *options,
                              tn_file **file, tn_error *err)
 {
@@ -582,7 +581,7 @@ void tn_close(tn_file *f)
     free(f);
 }
 
-/* ---- files that are cut ---- */
+/* ---- truncated files ---- */
 
 tn_status tn_file_intact(const tn_file *f, tn_error *err)
 {
@@ -600,7 +599,7 @@ tn_status tn_file_intact(const tn_file *f, tn_error *err)
     return TN_OK;
 }
 
-/* Memory and patience say nothing of a file. */
+/* These say nothing about the file. */
 static bool is_settled(tn_status status)
 {
     return status == TN_ERR_CANCELLED || status == TN_ERR_NOMEM;

@@ -84,15 +84,14 @@ static inline const tn_properties *tn_file_properties(const tn_file *file, const
 /* Makes room for about n entries: a hint, bounded by the size of the index. */
 tn_status tn_file_expect(tn_file *file, size_t n, tn_error *err);
 
-/* The status of a check of what the file says: any failure but TN_ERR_NOMEM becomes TN_ERR_CORRUPT at byte
- * `at`. */
+/* Turns the failed check of something in the file, except TN_ERR_NOMEM, into TN_ERR_CORRUPT at byte `at`. */
 tn_status tn_file_says(tn_status status, uint64_t at, tn_error *err);
 
 /* Appends an entry.  Checks rank, sizes (raw: stored.size against shape, type, strides and pitch) and that
  * the data is inside its shard.  Of companions only those with a pitch or columns are checked. */
 tn_status tn_file_add(tn_file *file, const tn_entry *entry, tn_error *err);
 
-/* Keeps a warning about a file that can be read all the same.  Strings from the file go through tn_quote(). */
+/* Keeps a warning about a file that can still be read.  Strings from the file go through tn_quote(). */
 __attribute__((format(printf, 3, 4)))
 void tn_file_warn(tn_file *file, uint64_t at, const char *format, ...);
 
@@ -107,8 +106,7 @@ const char *tn_file_text(tn_file *file, tn_text text, const char *what, uint64_t
  * not UTF-8; NULL without memory. */
 const char *tn_file_stem(tn_file *file, const char *suffix);
 
-/* Reads all of the first shard, which is only an index, into the arena; at most `most` bytes.  `what` names
- * it in messages. */
+/* Reads the first shard, which is only an index of at most `most` bytes; `what` names it in messages. */
 tn_status tn_file_load(tn_file *file, size_t most, const char *what, tn_text *text, tn_error *err);
 
 /* An arena copy of file metadata; the strings it points to must be in the arena already. */
@@ -117,8 +115,7 @@ tn_status tn_file_set_meta(tn_file *file, const tn_meta *meta, size_t n, tn_erro
 /* Opens one more shard of the set. */
 tn_status tn_file_add_shard(tn_file *file, const char *path, uint32_t *shard, tn_error *err);
 
-/* Adds data that the format decoded from the text of the first shard as a shard; `data` is in the arena.
- * Comes after all other shards. */
+/* Adds data in the arena that the format decoded from the first shard; after all other shards. */
 tn_status tn_file_add_decoded(tn_file *file, const void *data, size_t size, uint32_t *shard, tn_error *err);
 
 /* An arena copy of how a companion is stored; `more` may be NULL.  NULL without memory. */

@@ -42,8 +42,7 @@ typedef struct tn_format {
     uint64_t min_align;         /* of each part's data */
     uint64_t usual_align;       /* the default; 0: min_align */
 
-    /* All entries are known: checks that the container can hold them, opens the files, and sets offsets that
-     * must be known before the data. */
+    /* All entries are known: checks that the container can hold them, opens the files, sets known offsets. */
     tn_status (*plan)(struct tn_writer *writer, tn_error *err);
 
     /* All data is written: writes index and header, and sets each file's end. */
@@ -52,8 +51,7 @@ typedef struct tn_format {
     /* Reports files in the same folder that may be taken for this one or that a crash left; may be NULL. */
     void (*look_beside)(const struct tn_beside *beside);
 
-    /* Writes `file` with its present metadata into `sink`; the kernel copies the data.  *size is that of the
-     * new file. */
+    /* Writes `file` with its present metadata into `sink`; *size is the size of the new file. */
     tn_status (*rewrite)(struct tn_file *file, struct tn_sink *sink, uint64_t *size, uint64_t *shared,
                          tn_error *err);
 } tn_format;

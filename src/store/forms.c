@@ -1,4 +1,4 @@
-/* store/forms.c - parts against their form. */
+/* store/forms.c - checking that the parts of a tensor fit its form. */
 #include "store/forms.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -30,7 +30,7 @@ static bool is_countable(const tn_tensor *t)
     return tn_shape_count(t->rank, t->shape, &count) == TN_OK;
 }
 
-/* Values [n] and, for each, a row of indices [n, rank]. */
+/* Values [n] and a row of indices per value [n, rank]. */
 tn_status tn_check_coo(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
 {
     (void)datatype;
@@ -56,7 +56,7 @@ static bool is_row_count(const tn_tensor *t, int64_t pointers)
            pointers - 1 == rows;
 }
 
-/* Values [n], for each an index along the last dimension [n], and pointers [rows + 1]. */
+/* Values [n], an index along the last dimension per value [n], and row pointers [rows + 1]. */
 tn_status tn_check_csr(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
 {
     (void)datatype;
@@ -79,7 +79,7 @@ tn_status tn_check_csr(const tn_tensor *t, const tn_datatype *datatype, tn_error
 
 /* ---- scaled ---- */
 
-/* One number, or a row of them: one for each index along the axis. */
+/* One number, or one per index along the axis. */
 static bool is_scale_shape(const tn_tensor *t, const tn_array *a)
 {
     int32_t axis = t->scaling->axis;
@@ -93,7 +93,7 @@ static bool is_code_range(const tn_dtype_info *type, const int64_t range[2])
     return range[0] < range[1] && range[0] >= (sign ? -high - 1 : 0) && range[1] <= high;
 }
 
-/* Its parts are codes, scales, and zero points where there are any. */
+/* Parts are codes, scales, and perhaps zero points. */
 static bool has_affine_parts(const tn_tensor *t)
 {
     return t->nparts >= 2 && t->nparts <= 3 && strcmp(t->parts[1].role, "scale") == 0 &&
@@ -124,8 +124,7 @@ static tn_status check_affine(const tn_tensor *t, tn_error *err)
     return wrong ? tn_fail(err, TN_ERR_ARGUMENT, "%s", wrong) : TN_OK;
 }
 
-/* The dimension that is tiled, the second of two; the last one where all of the tensor shares a scale or
- * there is none. */
+/* The tiled dimension, the second of two; the last dimension if there is one scale or none. */
 static int64_t tiled_dimension(const tn_tensor *t, const tn_datatype *d)
 {
     if (d->dims == 0)
@@ -133,7 +132,7 @@ static int64_t tiled_dimension(const tn_tensor *t, const tn_datatype *d)
     return (int64_t)d->dim + d->dims - 1 + (d->dim < 0 ? t->rank : 0);
 }
 
-/* A rotation goes along it in blocks. */
+/* A rotation applies to blocks along the tiled dimension. */
 static tn_status check_rotation(const tn_tensor *t, const tn_datatype *d, tn_error *err)
 {
     uint32_t size = t->scaling->rotation.size;
@@ -177,7 +176,7 @@ static tn_status check_scaled_parts(const tn_tensor *t, const tn_scaled_shapes *
     return TN_OK;
 }
 
-/* By a datatype: every part is just what that says. */
+/* Every part must be as the datatype says. */
 static tn_status check_datatype(const tn_tensor *t, const tn_datatype *d, tn_error *err)
 {
     tn_scaled_shapes shapes;

@@ -1,5 +1,5 @@
-/* store/forms.h - do the parts of a tensor fit its form?  Their roles are known to be right: see
- * tn_form_check().  TN_ERR_ARGUMENT: they do not. */
+/* store/forms.h - checks that the parts of a tensor, whose roles are right (see tn_form_check()), fit its
+ * form. TN_ERR_ARGUMENT: they do not. */
 #ifndef TN_STORE_FORMS_H
 #define TN_STORE_FORMS_H
 

@@ -1,5 +1,4 @@
-/* store/load.h - loading the parts of a tensor into memory, with checked checksums: mapped if possible, else
- * decoded into a spill. */
+/* store/load.h - loading the parts of a tensor into memory, mapped or decoded, with checked checksums. */
 #ifndef TN_STORE_LOAD_H
 #define TN_STORE_LOAD_H
 
@@ -31,8 +30,7 @@ typedef struct tn_loaded {
     bool      decoded;          /* some part was decoded into a spill */
 } tn_loaded;
 
-/* Loads all parts.  TN_ERR_LIMIT: a part would decode to more than the limit.  Free the result after a
- * failure too. */
+/* Loads all parts. TN_ERR_LIMIT: a part decodes to more than the limit. Free the result in any case. */
 tn_status tn_load(tn_loading *loading, tn_loaded *loaded, tn_error *err);
 void      tn_loaded_free(tn_loaded *loaded);
 

@@ -98,7 +98,7 @@ size_t tn_names_add(tn_names *t, const void *owner, tn_name_at name_at, size_t i
 
 size_t tn_names_add_all(tn_names *t, const void *owner, tn_name_at name_at, size_t n, size_t *other)
 {
-    enum { GROUP = 16 };        /* slots lie anywhere: ask for some of them before any is needed */
+    enum { GROUP = 16 };        /* slots are anywhere: prefetch some before any is needed */
     uint64_t hash[GROUP];
     for (size_t from = 0; from < n; from += GROUP) {
         size_t group = n - from < GROUP ? n - from : GROUP;

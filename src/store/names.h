@@ -26,8 +26,7 @@ void tn_names_free(tn_names *t);
 #define TN_NAMES_NOMEM  (SIZE_MAX - 1)
 size_t tn_names_add(tn_names *t, const void *owner, tn_name_at name_at, size_t i);
 
-/* Adds indices 0 to n-1 to a table with room for them.  Returns n, or the first index whose name index *other
- * already has. */
+/* Adds indices 0 to n-1. Returns n, or the first one whose name is taken; *other has it then. */
 size_t tn_names_add_all(tn_names *t, const void *owner, tn_name_at name_at, size_t n, size_t *other);
 
 /* The index of a name, or SIZE_MAX. */

@@ -63,7 +63,7 @@ static tn_status open_set(tn_writer *w, tn_error *err)
     return status;
 }
 
-/* A dry run wants to know whether a file can be made there, and no more. */
+/* A dry run only tries whether a file can be created there. */
 static tn_status try_member(tn_writer *w, tn_error *err)
 {
     tn_sink *sink;
@@ -130,7 +130,7 @@ static uint32_t crc_of_content(const tn_writer *w)
     return crc;
 }
 
-/* Gives all members names with this id; *taken: one of them is another file's already. */
+/* Names all members with this id; *taken: one of the names is in use. */
 static tn_status name_all(tn_writer *w, tn_member_name name, const char *id, bool *taken, tn_error *err)
 {
     size_t k = 0;
@@ -172,8 +172,8 @@ static bool is_beside(const char *path, const char *other)
            a.st_ino == b.st_ino;
 }
 
-/* As it was read, if it is of the input: it may have changed, or got another file in its place, before it
- * was looked at here.  The files of an old set come in the order of the input's, if they are the same. */
+/* As it was read if it is part of the input: it may have changed since. The files of an old set come in the
+ * order of the input's shards. */
 static tn_identity identity_of_old(tn_writer *w, const char *name, const struct stat *st)
 {
     tn_identity seen = tn_identity_of(st);
@@ -289,7 +289,7 @@ static void note(void *context, const char *text, bool doubtful)
         w->options.note(w->options.note_context, w->path, text);
 }
 
-/* An index that stays needs its files. */
+/* An index that is not removed needs its files. */
 static bool not_removed(void *context, const char *name, int error_number)
 {
     tn_writer *w = context;
@@ -308,7 +308,7 @@ static const char *path_of_file(const void *owner, size_t i)
     return f->path ? f->path : "";
 }
 
-/* The new files are in place: whatever happens now is no failure. */
+/* The new files are in place: nothing fails from here on. */
 static void clean_up(tn_writer *w, const char *head)
 {
     if (w->nobsolete)
@@ -319,7 +319,7 @@ static void clean_up(tn_writer *w, const char *head)
         w->format->look_beside(&beside);
 }
 
-/* What would be removed must be what was seen: somebody may have changed it since. */
+/* Files to be removed must be unchanged since they were seen. */
 static tn_status check_obsolete(tn_writer *w, tn_error *err)
 {
     tn_status status = w->nobsolete ? open_set(w, err) : TN_OK;     /* a single file has none as yet */
@@ -328,7 +328,7 @@ static tn_status check_obsolete(tn_writer *w, tn_error *err)
     return status;
 }
 
-/* All files but the last are members of a set, or in memory. */
+/* All files except the last are members of a set, or in memory. */
 static tn_status publish(tn_writer *w, tn_error *err)
 {
     tn_sink_member *members = malloc((w->nfiles + 1) * sizeof *members);

@@ -36,9 +36,9 @@ bool tn_exists_beside(const char *path, const char *name);
 /* Whether the text begins like an id. */
 bool tn_is_set_id(const char *text);
 
-/* Whether files of `path` with this id belong to another output whose name ends like an id, such as
- * "model-20240101" next to "model": then a file STEM-ID with `suffix` exists.  STEM is the beginning of the
- * path's last name. */
+/* Whether files with this id belong to another output whose name ends like an id, "model-20240101" next to
+ * "model": then the file STEM-ID with `suffix` exists. `stem` is the length of STEM in the last name of
+ * `path`. */
 bool tn_is_others_id(const char *path, size_t stem, const char *id, const char *suffix);
 
 /* --- other files in the folder --- */

@@ -1,4 +1,4 @@
-/* store/read.c - parts into the caller's memory. */
+/* store/read.c - reading parts into the caller's memory. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "store/stream.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Raw bytes go straight where they are wanted. */
+/* Raw bytes are read directly into the buffer. */
 static tn_status read_raw(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n,
                           tn_error *err)
 {
@@ -17,8 +17,7 @@ static tn_status read_raw(const tn_file *f, const tn_part *p, uint64_t from, uin
     return status;
 }
 
-/* Bytes that are not a range of the file.  Compressed ones are decoded from the front; what lies before
- * `from` is dropped. */
+/* Other bytes are decoded. If they can only be read in order, what is before `from` is dropped. */
 static tn_status read_stream(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n,
                              tn_error *err)
 {
@@ -74,7 +73,7 @@ tn_status tn_part_read_rows(const tn_file *f, const tn_part *p, uint64_t first, 
     if (first > rows || count > rows - first)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected rows within %llu but found %llu from %llu",
                        (unsigned long long)rows, (unsigned long long)count, (unsigned long long)first);
-    /* The whole part's bits fit: nbytes was checked when the file was opened. */
+    /* The bits of the whole part fit: nbytes was checked when the file was opened. */
     if (a->rank == 0 || tn_shape_count(a->rank - 1, a->shape + 1, &row_bits))
         row_bits = a->rank == 0 ? 1 : 0;
     if (!tn_mul_u64(row_bits, type->bits, &row_bits))

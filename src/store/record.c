@@ -270,7 +270,7 @@ static bool take_range(tn_cbor *c, int64_t range[2])
 static void take_axis(tn_cbor *c, tn_scaling *s)
 {
     uint64_t axis = tn_cbor_u64(c);
-    /* the form's check refuses what is too large */
+    /* the check of the form refuses larger ones */
     s->axis = axis < TN_MAX_RANK ? (int32_t)axis : TN_MAX_RANK;
 }
 
@@ -282,7 +282,7 @@ static void take_rotation(tn_cbor *c, tn_rotation *rotation)
         tn_cbor_reject(c, TN_ERR_CORRUPT, "%s", why.text);
 }
 
-/* A type that this build does not know could be anything: its numbers must not be taken for codes. */
+/* A type that this build does not know could be anything: do not read its numbers as codes. */
 static void take_store(tn_cbor *c, tn_scaling *s)
 {
     const char *name = NULL;
@@ -292,7 +292,7 @@ static void take_store(tn_cbor *c, tn_scaling *s)
                        "found %.40s", tn_quote_z(name).text);
 }
 
-/* A field of a scaled tensor; false: it is none. */
+/* Reads a field of a scaled tensor; false: it is another field. */
 static bool take_scaling(tn_cbor *c, tn_text key, tn_scaling *s, bool *range)
 {
     if (tn_text_is(key, "axis"))
@@ -312,7 +312,7 @@ static bool take_scaling(tn_cbor *c, tn_text key, tn_scaling *s, bool *range)
     return true;
 }
 
-/* What goes together of it; the rest means nothing. */
+/* Keeps either the datatype or axis and range. */
 static void settle_scaling(tn_cbor *c, const tn_scaling *s, bool range, tn_record *r)
 {
     const tn_scaling affine = { .axis = s->axis, .range = { s->range[0], s->range[1] } };
@@ -393,12 +393,12 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
     r->has_array = r->type != NULL;
     if (!c.status && r->has_array != (r->shape != NULL))
         tn_cbor_reject(&c, TN_ERR_CORRUPT, "expected both dtype and shape or neither");
-    if (c.status)       /* the place inside a record is not a place in the file where it stands as JSON */
+    if (c.status)       /* a record may be JSON in the file: no byte in it can be named */
         return tn_fail_at(err, c.status, at, "its \"tenon\" record: %s", c.why);
     return TN_OK;
 }
 
-/* What is read by another datatype than the one it has is kept as that. */
+/* Numbers of another datatype are read as that datatype. */
 static tn_status replace_by_stored(tn_kept_datatype *last)
 {
     tn_datatype *stored = NULL;
@@ -410,7 +410,7 @@ static tn_status replace_by_stored(tn_kept_datatype *last)
     return status;
 }
 
-/* Its text in the arena; NULL without memory. */
+/* The text in the arena; NULL without memory. */
 static const char *keep_datatype(tn_arena *arena, const tn_scaling *s, tn_kept_datatype *last)
 {
     const char *text = s->datatype;
@@ -478,7 +478,7 @@ tn_status tn_meta_check_unique(const tn_meta *meta, size_t n, uint64_t at, tn_er
     return status;
 }
 
-/* The next key and value of a map; false at its end or after a failure. */
+/* The next key and value; false at the end or after a failure. */
 static bool next_meta(tn_cbor *c, tn_meta *m)
 {
     tn_text key;

@@ -75,8 +75,8 @@ typedef struct tn_kept_datatype {
     tn_dtype     store;         /* of the scaling */
 } tn_kept_datatype;
 
-/* A copy in the arena, its datatype spelled as by tn_datatype_text() (unchanged if it cannot be parsed); NULL
- * without memory. */
+/* A copy in the arena, its datatype as tn_datatype_text() spells it if it can be parsed; NULL without
+ * memory. */
 const tn_scaling *tn_scaling_keep(tn_arena *arena, const tn_scaling *scaling, tn_kept_datatype *last);
 
 /* The parsed datatype of the scaling that was kept last; NULL for any other. */
@@ -108,8 +108,8 @@ void tn_meta_take(tn_cbor *c, tn_meta *meta);
 /* TN_ERR_CORRUPT at byte `at`: two items have the same key. */
 tn_status tn_meta_check_unique(const tn_meta *meta, size_t n, uint64_t at, tn_error *err);
 
-/* Reads a CBOR array of dimensions into the reader's arena; returns `known`, of *rank dimensions, if they are
- * the same. */
+/* Reads a CBOR array of dimensions into the arena; returns `known`, of *rank dimensions, if it is the
+ * same. */
 const int64_t *tn_cbor_shape(tn_cbor *c, const int64_t *known, uint32_t *rank);
 
 /* The same from a JSON array; failures are j's. */

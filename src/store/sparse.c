@@ -1,4 +1,4 @@
-/* store/sparse.c - the indices of sparse tensors: inside the shape, in order; row pointers. */
+/* store/sparse.c - checking the indices of sparse tensors: inside the shape, in order; row pointers. */
 #include "store/sparse.h"
 #include "base/error.h"
 #include "store/stream.h"
@@ -50,7 +50,7 @@ static tn_status next_number(numbers *s, uint64_t *value, bool *any, tn_error *e
     return TN_OK;
 }
 
-/* Where the number that was taken last stands, if that is a place in the only file. */
+/* The byte of the number that was read last, if the data is a range of the only file. */
 static uint64_t place_of(const numbers *s)
 {
     const tn_part *p = s->stream.part;
@@ -59,7 +59,7 @@ static uint64_t place_of(const numbers *s)
     return tn_stored_of(p)->offset + (s->taken - 1) * (tn_dtype_get(s->dtype)->bits / 8);
 }
 
-/* The index is the number that was taken last. */
+/* The index was read last. */
 static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entry, uint32_t dimension,
                              uint64_t index, tn_error *err)
 {
@@ -69,8 +69,7 @@ static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entr
                       tn_index_fault(s->dtype, entry, dimension, t->shape[dimension], index).text);
 }
 
-/* Notes the first entry that does not come after the one before it: order is below 0, or 0 where they are the
- * same. */
+/* Notes the first entry that is before (order < 0) or equal to (order 0) the entry before it. */
 static void note_order(uint64_t entry, int order, tn_error *why)
 {
     if (order > 0 || why->text[0])
@@ -96,7 +95,7 @@ static tn_status check_coo(const tn_tensor *t, numbers *s, tn_error *why)
     uint64_t last[TN_MAX_RANK], now[TN_MAX_RANK], entries = (uint64_t)t->parts[1].array.shape[0];
     tn_status status = TN_OK;
     if (!t->rank && entries > 1)
-        note_order(1, 0, why);       /* a scalar has room for one */
+        note_order(1, 0, why);       /* a scalar has one entry */
     for (uint64_t entry = 0; t->rank && entry < entries; entry++) {
         for (uint32_t i = 0; i < t->rank && !status; i++) {
             bool any = false;
@@ -130,8 +129,8 @@ static tn_status check_pointers(const tn_tensor *t, numbers *s, tn_error *why)
     }
 }
 
-/* Goes on to the row that an entry of `entries` is in; *ends is where the row at hand ends.
- * TN_ERR_CORRUPT: there is none, as is said of the pointers themselves. */
+/* Goes on to the row of an entry; *ends is where the present row ends. TN_ERR_CORRUPT: there is no such row,
+ * which is reported with the pointers. */
 static tn_status find_row(numbers *pointers, uint64_t entry, uint64_t entries, uint64_t *ends, bool *begins,
                           tn_error *err)
 {
@@ -152,7 +151,7 @@ static bool is_fatal(tn_status status)
     return status == TN_ERR_NOMEM || status == TN_ERR_IO;
 }
 
-/* `pointers` is NULL where they cannot be read: then nothing is said of order. */
+/* Without `pointers`, which may be unreadable, order is not checked. */
 static tn_status check_columns(const tn_tensor *t, numbers *s, numbers *pointers, tn_error *why)
 {
     uint64_t entries = (uint64_t)t->parts[1].array.shape[0], ends = 0, before = 0, now = 0;
@@ -187,7 +186,7 @@ static tn_status check_csr_indices(const tn_file *file, const tn_tensor *t, numb
 
 /* ---- all ---- */
 
-/* The windows of the indices and of the row pointers beside them; false: not both can be had. */
+/* Reserves the windows of indices and row pointers; false: not both can be had. */
 static bool reserve_both(const tn_file *file, const tn_tensor *t, numbers *s, numbers *pointers)
 {
     const tn_stream_wish both[] = { { &s->stream, file, t, &t->parts[1] },

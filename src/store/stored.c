@@ -1,4 +1,4 @@
-/* store/stored.c - how a part lies in its file, in short. */
+/* store/stored.c - how a part is stored, in short. */
 #include "store/stored.h"
 #include "base/error.h"
 #include "bytes/codec.h"

@@ -141,8 +141,7 @@ static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_
     return TN_OK;
 }
 
-/* Strided elements are not read in the order of the file, and a checksum may cover more than elements: it
- * needs a pass of its own. */
+/* The checksum needs its own pass: strided elements are not read in file order, or it covers more. */
 static tn_status hash_ahead(tn_stream *s, tn_checksum kind, tn_error *err)
 {
     const uint8_t *bytes;
@@ -263,8 +262,7 @@ static tn_status cut_off(const tn_stream *s, tn_error *err)
     return in_part(s, status, err);
 }
 
-/* The window that a stream will need, noted in it.  Columns in extents of their own are deflated or raw and
- * need none. */
+/* Notes the window that a stream will need. Columns in their own extents need none: deflated or raw. */
 static tn_status find_window(const tn_stream_wish *w, tn_error *err)
 {
     const tn_stored *stored = tn_stored_of(w->part);
@@ -534,8 +532,7 @@ static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn
     return status;
 }
 
-/* As many elements as were decoded and fit a window after the conversion: wide results of narrow elements
- * take several turns. */
+/* Wide results of narrow elements take several turns: a window holds so many after the conversion. */
 static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     const tn_change *c = s->change;
@@ -545,7 +542,8 @@ static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn
         status = need_buffer(&s->changed, err);
     if (status || !s->nunchanged)
         return status;
-    size_t elements = s->nunchanged * 8 / c->from_bits, used = s->nunchanged, fit = TN_WINDOW / c->to_bits * 8;
+    size_t elements = s->nunchanged * 8 / c->from_bits, used = s->nunchanged;
+    size_t fit = TN_WINDOW / c->to_bits * 8;
     if (elements > fit) {
         elements = fit;
         used = fit / 8 * c->from_bits;

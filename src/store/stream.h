@@ -17,8 +17,7 @@
 
 #define TN_TO_THE_END UINT64_MAX
 
-/* Elements of a raw part that a thread works on if results are joined in order: whole windows of every type,
- * and whole lanes of statistics. */
+/* Elements of a raw part per item: whole windows of every type, and whole lanes of statistics. */
 #define TN_SPAN ((uint64_t)8 * TN_WINDOW)
 
 /* A step between reading and the window, such as a cast.  Any thread. */
@@ -33,8 +32,7 @@ typedef struct tn_change {
 
 /* Computes elements from several parts, such as values from codes and scales.  Any thread. */
 typedef struct tn_range_decoder {
-    /* `n` elements from number `first` on into `out`, which begins on a byte with that element and has
-     * room. */
+    /* `n` elements from number `first` on into `out`, which begins with that element and has room. */
     tn_status (*make)(const void *context, uint64_t first, size_t n, uint8_t *out, tn_error *err);
     const void *context;
     unsigned    bits;               /* of an element */
@@ -105,8 +103,7 @@ tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *er
 tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part,
                          uint64_t from, uint64_t n, tn_checksum kind, tn_error *err);
 
-/* Begins the bytes that the checksum of a part covers: as stored, or decoded if they are deflated, in the
- * order of the file. */
+/* Begins the bytes that the checksum covers, in file order: as stored, or decoded if they are deflated. */
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor,
                                 const tn_part *part, tn_checksum kind, tn_error *err);
 
@@ -119,9 +116,9 @@ void tn_stream_change(tn_stream *s, const tn_change *change);
 /* From here on each `unit` bytes of a window are reversed; 0: none. */
 void tn_stream_swap(tn_stream *s, unsigned unit);
 
-/* The next window, at most TN_WINDOW bytes, in host byte order unless swapped, valid until the next call; *n
- * is 0 at the end.  TN_ERR_TRUNCATED, TN_ERR_IO: the file was truncated or cannot be read, perhaps already
- * within the window before. */
+/* The next window of at most TN_WINDOW bytes, in host order unless swapped, valid until the next call. *n is
+ * 0 at the end. TN_ERR_TRUNCATED, TN_ERR_IO: the file was truncated or is unreadable, perhaps since the last
+ * window. */
 tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);
 
 /* Copies all windows that follow. */

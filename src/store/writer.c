@@ -1,4 +1,4 @@
-/* store/writer.c - making a tensor file: declaring, streaming, finishing. */
+/* store/writer.c - writing a tensor file: declaring, streaming, finishing. */
 #include "store/writer.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -17,14 +17,14 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "writing on a big-endian machine needs swapping here");
 
-static tn_out_more nothing_more;        /* stays so */
+static tn_out_more nothing_more;        /* never changed */
 
 static const char *entry_name(const void *owner, size_t i)
 {
     return ((const tn_writer *)owner)->entries[i].name;
 }
 
-/* A writer that has failed once stays failed: what is in its files is not known any more. */
+/* A failed writer stays failed: the state of its files is not known. */
 static tn_status still_good(const tn_writer *w, tn_error *err)
 {
     return w->failed ? tn_fail(err, w->failed, "an earlier call failed: %s", tn_status_text(w->failed))
@@ -116,9 +116,8 @@ tn_status tn_create(const char *path, const tn_create_options *options, tn_write
 
 /* ---- declaring ---- */
 
-/* A value goes into the index as it is: it must be one whole item, and not
- * nested so deep that it cannot be read back from inside index, entry, record
- * and the file's metadata. */
+/* A value is copied into the index: it must be one item, and not nested too deep to be read back from inside
+ * index, entry, record and file metadata. */
 static tn_status check_cbor(tn_writer *w, const tn_meta *meta, tn_error *err)
 {
     enum { LEVELS = 4, ARRAY_OF_1 = 0x81 };
@@ -176,7 +175,7 @@ tn_status tn_writer_add_meta(tn_writer *w, const tn_meta *meta, tn_error *err)
     return settle(w, status, err);
 }
 
-/* What other software calls the scales of NAME, behind it; NULL: it has no word for this part. */
+/* The suffix that other software uses for the scales of NAME; NULL: none for this part. */
 static const char *ocp_name(const tn_tensor *t, uint32_t part)
 {
     const char *role = t->parts[part].role;
@@ -198,12 +197,12 @@ static const char *name_of_part(tn_writer *w, const tn_tensor *t, uint32_t part)
     return tn_arena_printf(&w->arena, "%s.%s", t->name, t->parts[part].role);
 }
 
-/* What a record of several parts points to. */
+/* The arrays that a record of several parts points to. */
 typedef struct roles_and_names {
     const char *roles[TN_MAX_PARTS], *entries[TN_MAX_PARTS];
 } roles_and_names;
 
-/* Says what the tensor is, beside its first part. */
+/* Describes the tensor in the record of its first part. */
 static tn_status record_tensor(tn_writer *w, const tn_tensor *t, tn_record *r, roles_and_names *names,
                                tn_error *err)
 {
@@ -271,7 +270,7 @@ static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *
     return TN_OK;
 }
 
-/* Padding is for those who map the file: it is never compressed away. */
+/* Padding is for mapped files: it is never compressed. */
 static tn_status check_padding(const tn_part *p, tn_encoding encoding, tn_error *err)
 {
     const int64_t *physical = p->padded ? p->padded->shape : NULL;
@@ -287,7 +286,7 @@ static tn_status check_padding(const tn_part *p, tn_encoding encoding, tn_error 
     return TN_OK;
 }
 
-/* What few entries have, to be filled in; NULL without memory. */
+/* The entry's own `more`, to be filled in; NULL without memory. */
 static tn_out_more *more_of(tn_writer *w, tn_out_entry *e)
 {
     tn_out_more *more = e->more;
@@ -297,7 +296,7 @@ static tn_out_more *more_of(tn_writer *w, tn_out_entry *e)
     return more;
 }
 
-/* Layers are much alike: one copy serves neighbours. */
+/* Neighbours often have the same shape and share a copy. */
 static const int64_t *keep_shape(tn_writer *w, uint32_t rank, const int64_t *shape)
 {
     const tn_out_entry *last = w->count ? &w->entries[w->count - 1] : NULL;
@@ -355,7 +354,7 @@ static const tn_padded *copy_padded(tn_writer *w, const tn_part *p)
     return padded.shape ? tn_arena_copy(&w->arena, &padded, sizeof padded) : NULL;
 }
 
-/* For formats that say more of a tensor than of its arrays. */
+/* For formats that describe tensors rather than arrays. */
 static tn_status keep_whole(tn_writer *w, const tn_tensor *t, tn_out_entry *e, tn_error *err)
 {
     tn_tensor *copy = tn_arena_copy(&w->arena, t, sizeof *t);
@@ -504,9 +503,8 @@ tn_out_file *tn_writer_next_file(tn_writer *w)
     return &w->files[w->nfiles];
 }
 
-/* If the output takes the place of the input, it does so only while nobody has
- * changed that.  Of a large set the first two paths are looked at, which are
- * those of files that name others; of all, whether the file itself is there. */
+/* Replaces the input only if nobody changed it. In a large set only the first two paths are compared, which
+ * name the other files; for all shards the file itself. */
 static void expect_input(const tn_writer *w, tn_sink *sink)
 {
     for (size_t i = 0; w->reading && i < w->reading->nshards; i++) {
@@ -517,7 +515,7 @@ static void expect_input(const tn_writer *w, tn_sink *sink)
     }
 }
 
-/* The members are found beside the file that names them, whichever way one gets there. */
+/* Members are found in the folder of the file that names them, however that is reached. */
 static tn_status check_beside(const tn_writer *w, const tn_out_file *f, tn_error *err)
 {
     if (w->fd >= 0 || w->nfiles == 0 || !w->files[0].member || tn_sink_is_beside(f->sink, f->path))
@@ -543,7 +541,7 @@ tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_
     }
     tn_sink_listen(f->sink, (tn_listener){ w->options.note, w->options.note_context, f->path });
     expect_input(w, f->sink);
-    if (w->dry_run) {           /* it could be written: that is all we wanted to know */
+    if (w->dry_run) {           /* it could be written: a dry run needs no more */
         tn_sink_abandon(f->sink);
         f->sink = NULL;
     }
@@ -583,7 +581,7 @@ tn_status tn_writer_plan(tn_writer *w, tn_error *err)
         status = tn_meta_check_unique(w->meta, w->nmeta, TN_NO_OFFSET, err);
     if (!status)
         status = w->format->plan(w, err);
-    for (size_t i = 0; i < w->count && !status; i++)    /* which have a checksum is known now */
+    for (size_t i = 0; i < w->count && !status; i++)    /* now it is known which have a checksum */
         if (w->entries[i].checksum != TN_CHECKSUM_NONE &&
             !(w->entries[i].digest = tn_arena_zalloc(&w->arena, 1, sizeof(tn_digest))))
             status = tn_fail_nomem(err);
@@ -633,7 +631,7 @@ static bool encoded_whole(const tn_out_entry *e)
     return is_encoded(e) && e->nbytes <= TN_ENCODE_WHOLE_MAX;
 }
 
-/* Stored bytes of the current entry, at the end of what it has. */
+/* Appends stored bytes to the current entry. */
 static tn_status append_stored(void *context, const void *data, size_t n, tn_error *err)
 {
     tn_writer *w = context;
@@ -646,7 +644,7 @@ static tn_status append_stored(void *context, const void *data, size_t n, tn_err
     return status;
 }
 
-/* The same of raw data whose elements are stored in reverse; the data may be cut anywhere. */
+/* The same for raw data with reversed bytes; the data may be split anywhere. */
 static tn_status append_swapped(tn_writer *w, unsigned unit, const uint8_t *data, size_t n, tn_error *err)
 {
     enum { ROOM = 64 << 10 };   /* whole elements of every type */
@@ -768,7 +766,7 @@ tn_status tn_writer_write(tn_writer *w, size_t tensor, size_t part, const void *
 
 /* ---- finishing ---- */
 
-/* The bytes of an entry that is in its file already, once more. */
+/* Copies the bytes of an entry that is already in its file. */
 static tn_status copy_written(tn_writer *w, const tn_out_entry *from, const tn_out_entry *to, tn_error *err)
 {
     tn_sink *sink = w->files[from->file].sink;
@@ -788,7 +786,7 @@ static tn_status copy_written(tn_writer *w, const tn_out_entry *from, const tn_o
     return status;
 }
 
-/* A tensor that is tied to another: the same place, or the same bytes again. */
+/* A tied tensor has the same offset, or a copy of the bytes. */
 static tn_status write_tied(tn_writer *w, tn_out_entry *e, tn_error *err)
 {
     const tn_out_entry *from = &w->entries[e->tied];

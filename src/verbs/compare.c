@@ -18,8 +18,7 @@ typedef struct pair {
     tn_distance   distance;
     bool          by_value;     /* one has scales: values are compared, not parts */
     tn_value_plan a, b;         /* by value: how to read them */
-    uint64_t      equal_bytes;  /* of items with equal chunks, until the pair is known to differ and they are
-                                 * to be read again */
+    uint64_t      equal_bytes;  /* of items with equal chunks, which are read again if the pair differs */
 } pair;
 
 /* One side of an item: what is read, and what is left of its window. */
@@ -52,12 +51,11 @@ typedef struct chunk {
 /* The result of an item. */
 typedef struct outcome {
     tn_distance distance;
-    bool        some_equal;     /* it has chunks of equal bytes, whose signal was not summed up */
+    bool        some_equal;     /* it has chunks of equal bytes, whose signal is not included */
 } outcome;
 
-/* Chunks of equal bytes are passed over at the speed of memory, without a look
- * at their values.  Only when a tensor turns out to differ elsewhere are these
- * needed, for the signal: then its items are worked on again. */
+/* Chunks of equal bytes are skipped at the speed of memory. Only if the tensor differs elsewhere are their
+ * values needed, for the signal: then its items are read again. */
 typedef struct comparison {
     const tn_file *a, *b;
     tn_compare_options o;
@@ -153,8 +151,8 @@ static tn_status open_side(side *s, const tn_item *it, tn_error *err)
 
 static bool is_made(const side *s) { return s->plan && s->plan->made; }
 
-/* Sides whose values are made first, for they need windows only meanwhile; then the windows of the others
- * at once. */
+/* Opens sides with computed values first, because they need windows only meanwhile; then reserves the windows
+ * of the others at once. */
 static tn_status open_sides(const tn_item *it, sides *s, tn_error *err)
 {
     side *const both[2] = { &s->a, &s->b };
@@ -179,7 +177,7 @@ static tn_status open_sides(const tn_item *it, sides *s, tn_error *err)
     return status;
 }
 
-/* What the values of B can be at most; what was rotated cannot be held against a scale. */
+/* The limits of the values of B; a rotation hides them. */
 static tn_status begin_limits(sides *s, tn_distance *d, tn_error *err)
 {
     if (!is_made(&s->b) || s->b.tensor->scaling->rotation.size || s->b.values.made->datatype->is_affine)
@@ -200,8 +198,8 @@ static void advance(side *s, size_t elements)
     s->size -= used;
 }
 
-/* The next elements of both sides, as many as both have at hand: a window
- * holds whole groups of 8.  both->n is 0 at the end, which is where the data must end too. */
+/* The next elements that both sides have: a window holds whole groups of 8. both->n is 0 at the end, where
+ * the data must end too. */
 static tn_status next_chunk(sides *s, chunk *both, tn_error *err)
 {
     tn_status status = fill(&s->a, err);
@@ -291,7 +289,7 @@ static tn_status join(void *context, tn_item *it, void *result, tn_error *err)
     return TN_OK;
 }
 
-/* Leaves the items whose equal chunks are needed. */
+/* Keeps only the items whose equal chunks are needed. */
 static void choose_again(comparison *c)
 {
     tn_items *items = &c->items;
@@ -342,7 +340,7 @@ static bool unread(comparison *c, pair *p, const tn_error *err)
 
 static long long length_of(const tn_part *p) { return p->array.rank ? p->array.shape[0] : 1; }
 
-/* Tensors of one form and shape whose parts are not alike. */
+/* Tensors of the same form and shape with different parts. */
 static bool unlike(comparison *c, pair *p, const tn_part *a, const tn_part *b)
 {
     tn_error err;
@@ -354,7 +352,7 @@ static bool unlike(comparison *c, pair *p, const tn_part *a, const tn_part *b)
     return unread(c, p, &err);
 }
 
-/* Whether the parts can be set against each other; UNREAD with the reason if not readable. */
+/* Whether the parts can be compared; UNREAD with the reason if they cannot be read. */
 static bool comparable(comparison *c, pair *p)
 {
     const tn_tensor *x = p->difference.a, *y = p->difference.b;
@@ -373,7 +371,7 @@ static bool comparable(comparison *c, pair *p)
     return true;
 }
 
-/* A scaled tensor against another or a dense one: what counts is what they stand for. */
+/* A scaled tensor and another scaled or dense one are compared by value. */
 static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
 {
     const tn_tensor *a = p->difference.a, *b = p->difference.b;
@@ -395,7 +393,7 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
     return why.status == TN_ERR_NOMEM ? TN_ERR_NOMEM : TN_OK;
 }
 
-/* What two indexes say about tensors of one name. */
+/* Compares what the indexes say about two tensors. */
 static tn_status compare_descriptions(const comparison *c, tn_difference *d, tn_error *err)
 {
     const tn_tensor *a = d->a, *b = d->b;
@@ -413,7 +411,7 @@ static tn_status compare_descriptions(const comparison *c, tn_difference *d, tn_
     return status;
 }
 
-/* b is NULL where there is none. */
+/* b may be NULL. */
 static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b, tn_error *err)
 {
     size_t number = c->npairs++;

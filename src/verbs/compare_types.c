@@ -1,4 +1,4 @@
-/* verbs/compare_types.c - what datatypes would do to the tensors of a file. */
+/* verbs/compare_types.c - the effect of datatypes on the tensors of a file. */
 #include "base/error.h"
 #include "base/options.h"
 #include "pipeline/walk.h"
@@ -30,7 +30,7 @@ static bool is_rated(const tn_tensor *t)
            type->specials != TN_SPECIALS_E8M0;
 }
 
-/* Bits a value takes, with all parts. */
+/* Bits per value, with all parts. */
 static double bits_of(const rating *r, const tn_scaled_shapes *shapes, uint64_t count)
 {
     uint64_t total = 0;
@@ -59,7 +59,7 @@ static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype
     tn_status status = tn_shape_count(t->rank, t->shape, &count);
     if (!status)
         status = tn_fake_quantize(d, &array, data, NULL, &r->quantize, report, &why);
-    *fits = status != TN_ERR_ARGUMENT || !r->quantize.rotation.size;      /* all else was checked before */
+    *fits = status != TN_ERR_ARGUMENT || !r->quantize.rotation.size;      /* the rest was checked before */
     *bits = bits_of(r, &shapes, count);
     if (!status || !*fits)
         return TN_OK;
@@ -114,7 +114,7 @@ static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
 
 /* ---- the file ---- */
 
-/* What does not depend on a tensor. */
+/* Checks that do not depend on a tensor. */
 static tn_status check(const rating *r, tn_error *err)
 {
     tn_status status = TN_OK;

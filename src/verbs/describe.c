@@ -14,18 +14,18 @@
 #include <string.h>
 
 enum {
-    LEAST_ALIGN  = 64,          /* of bytes that are described where they lie */
-    BUFFER_ALIGN = 256,         /* what a buffer of its own should have */
-    PAGE         = 4096         /* a mapped file has no more */
+    LEAST_ALIGN  = 64,          /* of data that is described in place */
+    BUFFER_ALIGN = 256,         /* of a separate buffer */
+    PAGE         = 4096         /* of a mapped file */
 };
 
-/* It stands in the file as text. */
+/* The data is text in the file. */
 static bool is_text(const tn_file *file, const tn_part *p)
 {
     return file->shards[tn_stored_of(p)->shard].decoded;
 }
 
-/* Raw, in host order and aligned: usable where it lies in its file. */
+/* Raw, in host order and aligned: usable in place. */
 static bool lies_ready(const tn_file *file, const tn_part *p)
 {
     const tn_stored *s = tn_stored_of(p);
@@ -53,13 +53,13 @@ static void place(const tn_file *file, const tn_part *p, tn_raw_subject *s)
     s->physical = p->padded ? p->padded->shape : NULL;
 }
 
-/* The file that a part lies in, as a person would call it. */
+/* The name of the part's file. */
 static const char *file_name(const tn_file *file, const tn_part *p)
 {
     return tn_base_name(tn_file_shard_name(file, tn_stored_of(p)->shard));
 }
 
-/* Where the bytes are, whatever the descriptor can say of them. */
+/* Where the bytes are. */
 static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
 {
     const char *name = file_name(file, p);
@@ -74,7 +74,7 @@ static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
                       (unsigned long long)tn_stored_of(p)->size);
 }
 
-/* The same for the parts of a tensor of a datatype. */
+/* The same for the parts of a tensor with a datatype. */
 static void find_places(const tn_file *file, const tn_tensor *t, tn_raw_place *places)
 {
     for (uint32_t k = 0; k < t->nparts; k++) {
@@ -85,13 +85,13 @@ static void find_places(const tn_file *file, const tn_tensor *t, tn_raw_place *p
     }
 }
 
-/* The parts whose numbers a description holds. */
+/* Whether the description holds the numbers of a part. */
 static bool is_described(const tn_tensor *t, uint32_t part)
 {
     return tn_form_is_sparse(t->form) || (part > 0 && !tn_raw_of_datatype(t));
 }
 
-/* `least` is the text of the sparse tensors so far, which stand in their descriptions whole. */
+/* `least` counts the text of the sparse tensors so far, which are described with their data. */
 static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
 {
     tn_status status = tn_part_readable(t, &t->parts[0], err);
@@ -108,7 +108,7 @@ static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
     return tn_in_tensor(status, t->name, err);
 }
 
-/* The numbers of a part that the description holds, in the arena. */
+/* Reads the numbers of a part into the arena. */
 static tn_status read_numbers(const tn_file *file, const tn_part *p, tn_arena *arena, const void **numbers,
                               tn_error *err)
 {
@@ -117,7 +117,7 @@ static tn_status read_numbers(const tn_file *file, const tn_part *p, tn_arena *a
     return buffer ? tn_part_read(file, p, buffer, (size_t)p->nbytes, err) : tn_fail_nomem(err);
 }
 
-/* All of a sparse tensor; what is not inside its shape has no description. */
+/* A sparse tensor with indices outside its shape has no description. */
 static tn_status describe_sparse(const tn_file *file, tn_raw_subject *s, tn_arena *arena, tn_descriptor *d,
                                  tn_error *err)
 {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    MAX_TRIES    = 1000,        /* while others change the file between our reading it and our replacing it */
-    WAIT_SECONDS = 60           /* for others who copy the data: so they copy it once each */
+    MAX_TRIES    = 1000,        /* if others keep changing the file */
+    WAIT_SECONDS = 60           /* for others who edit the file */
 };
 
 /* A list with one key set, replaced or removed; in the file's arena. */
@@ -68,7 +68,7 @@ static tn_status write_locked(tn_file *f, int fd, tn_listener listener, uint64_t
         return status;
     tn_sink_listen(sink, listener);
     tn_sink_expect(sink, tn_source_identity(source), lock == TN_LOCK_HELD);
-    status = tn_sink_check(sink, err);      /* it may have changed while we waited: do not copy it in vain */
+    status = tn_sink_check(sink, err);      /* it may have changed while we waited */
     if (!status)
         status = f->format->rewrite(f, sink, &size, shared, err);
     status = tn_file_settle(f, status, err);
@@ -78,7 +78,7 @@ static tn_status write_locked(tn_file *f, int fd, tn_listener listener, uint64_t
     return status;
 }
 
-/* The lock is that of the descriptor, which therefore stays. */
+/* The lock belongs to the descriptor, which stays open meanwhile. */
 static tn_status write_edited(tn_file *f, tn_listener listener, uint64_t *shared, tn_error *err)
 {
     const tn_source *source = f->shards[0].source;
@@ -106,7 +106,7 @@ static tn_status check_editable(const tn_file *f, tn_error *err)
     return TN_OK;
 }
 
-/* The lock of the file goes when it is closed. */
+/* Closing the file releases its lock. */
 static tn_status run(tn_listener listener, const tn_meta_edit *edits, size_t nedits, uint64_t *shared,
                      tn_error *err)
 {

@@ -1,4 +1,4 @@
-/* verbs/metrics.c - how far two ranges of elements are apart, and which of them are saturated. */
+/* verbs/metrics.c - the difference of two ranges of elements, and which of them are saturated. */
 #include "verbs/metrics.h"
 #include "base/error.h"
 #include "tensor/code.h"
@@ -11,8 +11,7 @@
 
 /* ---- one pair of numbers ---- */
 
-/* Where the values of a type lie: steps of 2^step from zero to 2^lowest, then
- * of 2^(e - mantissa) from 2^e on. */
+/* The steps between values of a type: 2^step from zero to 2^lowest, then 2^(e - mantissa) from 2^e on. */
 typedef struct grid {
     bool even;                  /* integers: steps of 1 everywhere */
     int  lowest, mantissa;
@@ -72,8 +71,7 @@ static void note_gap(tn_distance *d, double difference, double size, double step
         d->max_rel = fmax(d->max_rel, difference / size);
 }
 
-/* Of finite numbers whose |a - b| or |a| is beyond a double.  A quarter of each is not, so that the ratio and
- * the steps are what they are. */
+/* For finite numbers whose |a - b| or |a| overflows a double: a quarter of each does not. */
 static void note_huge_gap(tn_distance *d, const sides *s, tn_value a, tn_value b)
 {
     double re = fabs(a.re / 4 - b.re / 4), im = fabs(a.im / 4 - b.im / 4);
@@ -101,7 +99,7 @@ static bool same_number(double x, double y)
 
 enum { BLOCK = 1024 };          /* whole bytes in every type */
 
-/* NULL where there is no way but the general one. */
+/* NULL: only the general way. */
 static tn_cast_fn widen_of(tn_dtype dtype)
 {
     return tn_cast_kernels_get()->to_f32[dtype];
@@ -135,7 +133,7 @@ static void count_flushed(tn_distance *d, const double *a, const double *b, size
     d->flushed += count;
 }
 
-/* Limits that are one say nothing: that is a scale of 0. */
+/* Equal limits mean a scale of 0. */
 static void count_saturated(tn_distance *d, const double *a, const double *b, uint64_t from, size_t n)
 {
     double low[BLOCK], high[BLOCK];
@@ -206,7 +204,7 @@ static bool same_integer(tn_value a, tn_value b)
     return a.u == b.u;
 }
 
-/* A double equals a 64-bit integer only if it is that very integer. */
+/* A double equals a 64-bit integer only if it is exactly that integer. */
 static bool is_that_integer(double x, tn_value v)
 {
     if (is_signed(v))
@@ -231,7 +229,7 @@ static bool is_zero(tn_value v)
     return as_double(v) == 0 && v.im == 0;
 }
 
-/* |a - b|; of integers exactly as far as a double can say it. */
+/* |a - b|; for integers as exact as a double can be. */
 static double gap_of(tn_value a, tn_value b)
 {
     if (is_signed(a) && is_signed(b))
@@ -328,17 +326,17 @@ double tn_distance_sqnr(const tn_distance *d)
     return isfinite(d->signal) && isfinite(d->noise) ? 10 * log10(d->signal / d->noise) : (double)NAN;
 }
 
-/* Tiles that lie beside one another come again with the next row: their limits are kept. */
+/* Neighbouring tiles come again with the next row: their limits are cached. */
 enum { KNOWN_BITS = 14, KNOWN = 1 << KNOWN_BITS };
 
 typedef struct tn_limit {
-    uint64_t unit;              /* the number of its first element and 1; 0: none is known here */
+    uint64_t unit;              /* its number + 1; 0: this entry is free */
     double   low, high;
 } tn_limit;
 
 /* ---- limits of one tile or subtile ---- */
 
-/* Puts the two codes where a tile has its first ones; *second is the place of the value of the other. */
+/* Puts the two codes first in the tile; *second is the index of the other value. */
 static void put_codes(tn_limiter *l, size_t *second)
 {
     const tn_datatype *d = l->decoder->datatype;
@@ -354,7 +352,7 @@ static void put_codes(tn_limiter *l, size_t *second)
     t->code[beside ? 1 : d->keep] = l->codes[1];
 }
 
-/* Of the piece at `at`: as values of the tensor's own type. */
+/* Decodes the limits of the unit at `at`, as values of the tensor's type. */
 static void find_limit(tn_limiter *l, const tn_scaled_place *at, tn_limit *limit)
 {
     const tn_decoder *m = l->decoder;
@@ -372,7 +370,7 @@ static void find_limit(tn_limiter *l, const tn_scaled_place *at, tn_limit *limit
 
 /* ---- limits of elements ---- */
 
-/* Values of a subtile or, without, the fewest that tell of their tile. */
+/* The values of a subtile or, without one, the fewest that determine their tile. */
 static uint64_t unit_of(const tn_datatype *d)
 {
     uint64_t kept = d->subtile ? d->subtile : d->keep;
@@ -381,7 +379,7 @@ static uint64_t unit_of(const tn_datatype *d)
     return d->subtile ? d->subtile : 1;
 }
 
-/* Where the unit of an element begins, and how many elements from it on are of the same one. */
+/* Finds the unit of an element, and how many elements from it on are in the same one. */
 static uint64_t find_unit(const tn_scaled_plan *p, uint64_t element, tn_scaled_place *at)
 {
     uint64_t size = unit_of(p->d), inner = element % p->inner, line = element / p->inner;
@@ -398,7 +396,7 @@ static uint64_t find_unit(const tn_scaled_plan *p, uint64_t element, tn_scaled_p
     return end - in_tile < p->columns - column ? end - in_tile : p->columns - column;
 }
 
-/* Two units never have the same: a tile's first row and column are within the tensor. */
+/* Unique per unit: a tile's first row and column are within the tensor. */
 static uint64_t number_of(const tn_scaled_plan *p, const tn_scaled_place *at)
 {
     uint64_t row = (at->outer * p->tiles_down + at->down) * p->tile_rows + at->row;
@@ -432,7 +430,7 @@ static void get(void *context, uint64_t first, size_t n, double *low, double *hi
 
 /* ---- beginning with limits ---- */
 
-/* The last numbers are those of the tensor's datatype, whichever type its numbers are stored as. */
+/* The limits come from the tensor's datatype, whatever type stores its numbers. */
 static tn_status find_codes(tn_limiter *l, tn_error *err)
 {
     const tn_scaling *s = l->decoder->tensor->scaling;

@@ -1,5 +1,4 @@
-/* verbs/metrics.h - how far two ranges of elements, of any types, are apart, and which of
- * them are saturated. */
+/* verbs/metrics.h - the difference of two ranges of elements of any types, and saturation. */
 #ifndef TN_VERBS_METRICS_H
 #define TN_VERBS_METRICS_H
 
@@ -7,7 +6,7 @@
 
 #include <tenon/tensor.h>
 
-/* Between which values an element can lie, as its scale says it. */
+/* The limits of each element, which follow from its scale. */
 typedef struct tn_limits {
     /* of n elements from `first` on */
     void (*get)(void *context, uint64_t first, size_t n, double *low, double *high);
@@ -19,8 +18,7 @@ typedef struct tn_distance {
     uint64_t differing, first, bits, specials, flushed, saturated;
     double   max_abs, max_rel, max_ulp;
     double   signal, noise;         /* sums of |a|^2 and |a - b|^2 over pairs of finite values */
-    const tn_limits *limits;        /* of b, or NULL: saturated is not counted.  Set before elements are
-                                     * added */
+    const tn_limits *limits;        /* of b; set before elements are added; NULL: saturation is not counted */
 } tn_distance;
 
 /* Dense elements that begin on a byte. */
@@ -32,27 +30,27 @@ typedef struct tn_elements {
 /* Adds n elements of each side; the first has index `from`. */
 void tn_distance_add(tn_distance *d, tn_elements a, tn_elements b, uint64_t from, size_t n);
 
-/* Appends what `next`, of later elements, says. */
+/* Adds `next`, of later elements. */
 void tn_distance_join(tn_distance *d, const tn_distance *next);
 
-/* In dB; infinite without noise, NaN where the sums are beyond a double. */
+/* In dB; infinite without noise, NaN if the sums overflow a double. */
 double tn_distance_sqnr(const tn_distance *d);
 
 /* ---- saturation ---- */
 
-/* The lowest and highest numbers that the scales of a tensor of a datatype can say: what lies beyond them is
- * saturated.  The scratch of one worker; zero-initialise to begin. */
+/* The lowest and highest numbers that the scales of a tensor allow: values beyond them are saturated. The
+ * scratch of one worker; zero-initialise to begin. */
 typedef struct tn_limiter {
     tn_limits         limits;       /* for tn_distance */
     const tn_decoder *decoder;
     uint32_t          codes[2];     /* of the lowest and the highest number */
-    struct tn_limit  *known;        /* of some tiles */
+    struct tn_limit  *known;        /* a cache */
     tn_tile           tile;
     float            *values;
-    void             *block;        /* what the two consist of */
+    void             *block;        /* memory of tile and values */
 } tn_limiter;
 
-/* Begins with a tensor that is not empty; its decoder must live on. */
+/* Begins with the decoder of a tensor that is not empty; it must outlive the limiter's use. */
 tn_status tn_limiter_begin(tn_limiter *l, const tn_decoder *decoder, tn_error *err);
 void      tn_limiter_free(tn_limiter *l);
 

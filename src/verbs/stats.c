@@ -1,4 +1,4 @@
-/* verbs/stats.c - what the values of a file's tensors look like. */
+/* verbs/stats.c - statistics of the values of a file's tensors. */
 #include "base/error.h"
 #include "base/options.h"
 #include "tensor/code.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A compressed tensor is taken whole and summed up in the same spans as a raw one. */
+/* A compressed tensor is read whole, but summed up in the same spans as a raw one. */
 _Static_assert(TN_WINDOW % (3 * 16 * TN_TALLY_LANES) == 0,
                "a window holds whole lanes of 6-bit and of 128-bit elements");
 
@@ -25,8 +25,8 @@ typedef struct survey {
     tn_stats_fn      report;
     tn_walk          walk;
     tn_items         items;     /* ranges of values; the subjects are the chosen tensors */
-    tn_value_plan  **plans;     /* of each; NULL: it has no values, as work() will say */
-    result           tensor;    /* of the tensor whose items are being joined */
+    tn_value_plan  **plans;     /* of each tensor; NULL: it has no values, as work() will report */
+    result           tensor;    /* of the tensor whose items are joined now */
     tn_statistics    total;
     tn_arena         arena;     /* the plans */
     tn_kept          held;      /* in it */
@@ -34,7 +34,7 @@ typedef struct survey {
 
 /* ---- working ---- */
 
-/* Sums up n elements; they may be several spans. */
+/* Sums up n elements of one or more spans. */
 static tn_status sum_up(tn_stream *stream, tn_dtype dtype, uint64_t n, tn_statistics *figures, tn_error *err)
 {
     unsigned bits = tn_dtype_get(dtype)->bits;
@@ -91,7 +91,7 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *kep
     tn_stream_close(&stream->stream);
     r->err.status = status;
     if (status != TN_ERR_NOMEM && status != TN_ERR_IO)
-        return TN_OK;           /* a bad tensor is reported, and the others are gone through */
+        return TN_OK;           /* a bad tensor is reported, and the others follow */
     if (err)
         *err = r->err;
     return status;
@@ -99,7 +99,7 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *kep
 
 /* ---- reporting ---- */
 
-/* Elements that a sparse tensor does not store are values too: of a complex type two each. */
+/* Elements that a sparse tensor does not store are zeros; complex ones count twice. */
 static tn_statistics unstored(const tn_value_plan *values)
 {
     bool complex = tn_dtype_get(values->dtype)->kind == TN_KIND_COMPLEX;

@@ -1,4 +1,4 @@
-/* verbs/verify.c - every checksum, every compressed part, every index of a sparse tensor. */
+/* verbs/verify.c - checks every checksum, every compressed part and every sparse index. */
 #include "base/error.h"
 #include "base/options.h"
 #include "store/publish.h"
@@ -13,10 +13,10 @@ typedef struct verification {
     size_t        count;
     tn_verify_fn  report;
     void         *context;
-    const tn_part *agreed;      /* the last first part whose checksum agrees and is of the others too */
+    const tn_part *agreed;      /* the last first part whose checksum is right and covers the other parts */
 } verification;
 
-/* Its bytes are among those that the checksum of another part is of. */
+/* Whether the checksum of another part covers the bytes of this one. */
 static bool is_covered(const tn_part *p, const tn_part *by)
 {
     const tn_stored *s = tn_stored_of(p);
@@ -26,7 +26,7 @@ static bool is_covered(const tn_part *p, const tn_part *by)
            s->size <= sum.size - (s->offset - sum.offset);
 }
 
-/* Every column has a checksum: they were right, or the part could not have been read. */
+/* Every column has a checksum, which was checked when the part was read. */
 static bool is_checked_by_column(const tn_part *p)
 {
     const tn_part *columns = tn_stored_more_of(p)->columns;
@@ -50,11 +50,11 @@ static tn_verdict judge(const tn_scan_part *p, const tn_scan_result *result, tn_
         return result->status ? TN_VERDICT_UNREADABLE : TN_VERDICT_NONE;
     if (tn_part_compare_digest(p->tensor, p->part, &result->stored, why))
         return TN_VERDICT_BAD;
-    *why = (tn_error){ .offset = TN_NO_OFFSET };    /* the bytes agree, even where they cannot be decoded */
+    *why = (tn_error){ .offset = TN_NO_OFFSET };    /* the bytes agree, even if they cannot be decoded */
     return TN_VERDICT_OK;
 }
 
-/* The verdict of a part without a checksum of its own. */
+/* The verdict for a part without its own checksum. */
 static tn_verdict judge_unsummed(const verification *v, const tn_scan_part *p)
 {
     bool covered = v->agreed == p->tensor->parts && is_covered(p->part, v->agreed);
@@ -73,7 +73,7 @@ static tn_status done(void *context, size_t k, const tn_scan_result *result, tn_
     verification *v = context;
     const tn_scan_part *p = &v->parts[k];
     if (result->status == TN_ERR_NOMEM || result->status == TN_ERR_IO)
-        return keep_error(err, &result->err);           /* says nothing of the part */
+        return keep_error(err, &result->err);           /* not a fault of the part */
     tn_error why;
     tn_verdict verdict = judge(p, result, &why);
     if (verdict == TN_VERDICT_NONE)
@@ -89,9 +89,9 @@ static tn_status done(void *context, size_t k, const tn_scan_result *result, tn_
     if (verdict == TN_VERDICT_BAD) {
         tn_status status = tn_tensor_settle(v->file, p->tensor, TN_OK, err);
         if (status)
-            return status;              /* of the file, not of the part */
+            return status;              /* a fault of the file, not of the part */
     }
-    if (why.text[0])            /* of parts that are right, too, there may be something to say */
+    if (why.text[0])            /* good parts may have remarks too */
         tn_in_tensor(TN_ERR_CORRUPT, p->tensor->name, &why);
     if (v->report)
         v->report(v->context, p->tensor, p->part, verdict, &why);
