@@ -1,4 +1,5 @@
 /* verbs/compare.c - two open files, tensor by tensor. */
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "verbs/metrics.h"
@@ -17,7 +18,7 @@ typedef struct pair {
     tn_difference difference;   /* what there is to report */
     tn_distance   distance;
     bool          by_value;     /* one has scales: values are compared, not parts */
-    tn_value_plan a, b;         /* by value: how to read them */
+    tn_value_plan plans[2];     /* by value: how to read them */
     uint64_t      equal_bytes;  /* of items with equal chunks, which are read again if the pair differs */
 } pair;
 
@@ -36,14 +37,14 @@ typedef struct side {
 
 /* The scratch of a worker. */
 typedef struct sides {
-    side       a, b;
+    side       side[2];
     tn_limiter limiter;         /* of B, where it is scaled by a datatype */
     uint64_t   left;            /* elements still to come */
 } sides;
 
 /* Elements [at, at + n) of both. */
 typedef struct chunk {
-    const uint8_t *a, *b;
+    const uint8_t *bytes[2];
     uint64_t       at;
     size_t         n;
 } chunk;
@@ -57,7 +58,7 @@ typedef struct outcome {
 /* Chunks of equal bytes are skipped at the speed of memory. Only if the tensor differs elsewhere are their
  * values needed, for the signal: then its items are read again. */
 typedef struct comparison {
-    const tn_file *a, *b;
+    const tn_file *files[2];
     tn_compare_options o;
     pair          *pairs;
     size_t         npairs;
@@ -65,7 +66,7 @@ typedef struct comparison {
     tn_items       items;       /* ranges of elements; the subjects are pairs; marked: has equal chunks */
     bool           again;       /* the second time: only equal chunks count */
     tn_arena       arena;
-    tn_kept        held[2];     /* scales of a and of b in it */
+    tn_kept        held[2];     /* scales of each file in it */
 } comparison;
 
 /* ---- metadata ---- */
@@ -117,23 +118,24 @@ static tn_status in_side(const side *s, tn_status status, tn_error *err)
     return tn_in_file(status, tn_file_shard_name(s->file, tn_stored_of(s->part)->shard), err);
 }
 
-static void choose_side(side *s, const tn_file *f, const tn_tensor *t, const tn_value_plan *plan,
-                        uint32_t part)
+static const tn_tensor *tensor_of(const pair *p, int i)
 {
-    s->file = f;
-    s->tensor = t;
-    s->part = &t->parts[part];
-    s->plan = plan;
-    s->type = plan ? plan->dtype : s->part->array.dtype;
-    s->bits = tn_dtype_get(s->type)->bits;
-    s->size = 0;
+    return i ? p->difference.b : p->difference.a;
 }
 
 static void choose_sides(const comparison *c, const tn_item *it, sides *s)
 {
     const pair *p = &c->pairs[it->subject];
-    choose_side(&s->a, c->a, p->difference.a, p->by_value ? &p->a : NULL, it->part);
-    choose_side(&s->b, c->b, p->difference.b, p->by_value ? &p->b : NULL, it->part);
+    for (int i = 0; i < 2; i++) {
+        side *one = &s->side[i];
+        one->file = c->files[i];
+        one->tensor = tensor_of(p, i);
+        one->part = &one->tensor->parts[it->part];
+        one->plan = p->by_value ? &p->plans[i] : NULL;
+        one->type = one->plan ? one->plan->dtype : one->part->array.dtype;
+        one->bits = tn_dtype_get(one->type)->bits;
+        one->size = 0;
+    }
     s->left = it->n;
 }
 
@@ -155,35 +157,35 @@ static bool is_made(const side *s) { return s->plan && s->plan->made; }
  * of the others at once. */
 static tn_status open_sides(const tn_item *it, sides *s, tn_error *err)
 {
-    side *const both[2] = { &s->a, &s->b };
     const side *first = NULL;
     tn_stream_wish wishes[2];
     size_t n = 0;
     tn_status status = TN_OK;
     for (int i = 0; i < 2 && !status; i++) {
-        if (is_made(both[i])) {
-            status = open_side(both[i], it, err);
+        side *one = &s->side[i];
+        if (is_made(one)) {
+            status = open_side(one, it, err);
             continue;
         }
-        first = first ? first : both[i];
-        wishes[n++] = (tn_stream_wish){ &both[i]->values.stream, both[i]->file, both[i]->tensor,
-                                        both[i]->part };
+        first = first ? first : one;
+        wishes[n++] = (tn_stream_wish){ &one->values.stream, one->file, one->tensor, one->part };
     }
     if (!status && n)
         status = in_side(first, tn_stream_reserve(wishes, n, err), err);
     for (int i = 0; i < 2 && !status; i++)
-        if (!is_made(both[i]))
-            status = open_side(both[i], it, err);
+        if (!is_made(&s->side[i]))
+            status = open_side(&s->side[i], it, err);
     return status;
 }
 
 /* The limits of the values of B; a rotation hides them. */
 static tn_status begin_limits(sides *s, tn_distance *d, tn_error *err)
 {
-    if (!is_made(&s->b) || s->b.tensor->scaling->rotation.size || s->b.values.made->datatype->is_affine)
+    const side *b = &s->side[1];
+    if (!is_made(b) || b->tensor->scaling->rotation.size || b->values.made->datatype->is_affine)
         return TN_OK;
     d->limits = &s->limiter.limits;
-    return tn_limiter_begin(&s->limiter, s->b.values.made, err);
+    return tn_limiter_begin(&s->limiter, b->values.made, err);
 }
 
 static tn_status fill(side *s, tn_error *err)
@@ -191,40 +193,35 @@ static tn_status fill(side *s, tn_error *err)
     return s->size ? TN_OK : in_side(s, tn_stream_next(&s->values.stream, &s->window, &s->size, err), err);
 }
 
-static void advance(side *s, size_t elements)
-{
-    size_t used = (elements * s->bits + 7) / 8;
-    s->window += used;
-    s->size -= used;
-}
-
 /* The next elements that both sides have: a window holds whole groups of 8. both->n is 0 at the end, where
  * the data must end too. */
 static tn_status next_chunk(sides *s, chunk *both, tn_error *err)
 {
-    tn_status status = fill(&s->a, err);
-    if (!status)
-        status = fill(&s->b, err);
+    tn_status status = TN_OK;
+    uint64_t n = s->left;       /* the last byte may have bits of no element */
+    for (int i = 0; i < 2 && !status; i++) {
+        const side *one = &s->side[i];
+        status = fill(&s->side[i], err);
+        n = tn_min_u64(n, (uint64_t)one->size * 8 / one->bits);
+    }
     both->at += both->n;
-    both->n = 0;
-    if (status || !s->left)
-        return status;
-    uint64_t in_a = (uint64_t)s->a.size * 8 / s->a.bits, in_b = (uint64_t)s->b.size * 8 / s->b.bits;
-    uint64_t n = in_a < in_b ? in_a : in_b;
-    if (n > s->left)            /* bits that fill the last byte */
-        n = s->left;
-    s->left -= n;
-    both->n = (size_t)n;
-    both->a = s->a.window;
-    both->b = s->b.window;
-    advance(&s->a, both->n);
-    advance(&s->b, both->n);
-    return TN_OK;
+    both->n = status ? 0 : (size_t)n;
+    s->left -= both->n;
+    for (int i = 0; i < 2 && both->n; i++) {
+        side *one = &s->side[i];
+        size_t used = (both->n * one->bits + 7) / 8;
+        both->bytes[i] = one->window;
+        one->window += used;
+        one->size -= used;
+    }
+    return status;
 }
 
 static bool same_bytes(const sides *s, const chunk *both)
 {
-    return s->a.type == s->b.type && memcmp(both->a, both->b, (both->n * s->a.bits + 7) / 8) == 0;
+    const side *a = &s->side[0];
+    return a->type == s->side[1].type &&
+           memcmp(both->bytes[0], both->bytes[1], (both->n * a->bits + 7) / 8) == 0;
 }
 
 /* The sum of the squares of n elements that are finite. */
@@ -239,14 +236,14 @@ static double signal_of(tn_dtype dtype, const uint8_t *elements, size_t n)
 
 static void add_chunk(const sides *s, const chunk *both, bool again, outcome *found)
 {
+    const tn_elements a = { s->side[0].type, both->bytes[0] }, b = { s->side[1].type, both->bytes[1] };
     bool same = same_bytes(s, both);
     if (same && again)
-        found->distance.signal += signal_of(s->a.type, both->a, both->n);
+        found->distance.signal += signal_of(a.dtype, a.bytes, both->n);
     else if (same)
         found->some_equal = true;
     else if (!again)
-        tn_distance_add(&found->distance, (tn_elements){ s->a.type, both->a },
-                        (tn_elements){ s->b.type, both->b }, both->at, both->n);
+        tn_distance_add(&found->distance, a, b, both->at, both->n);
 }
 
 static tn_status work(void *context, const tn_item *it, void *scratch, void *result, tn_error *err)
@@ -266,8 +263,8 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *res
             break;
         add_chunk(s, &both, c->again, found);
     }
-    tn_stream_close(&s->a.values.stream);
-    tn_stream_close(&s->b.values.stream);
+    for (int i = 0; i < 2; i++)
+        tn_stream_close(&s->side[i].values.stream);
     return status;
 }
 
@@ -316,8 +313,9 @@ static tn_status cut(comparison *c, tn_item whole, bool splits, unsigned bits, t
 static tn_status cut_values(comparison *c, size_t number, tn_error *err)
 {
     const pair *p = &c->pairs[number];
-    tn_item whole = { .subject = number, .n = p->a.count };
-    return cut(c, whole, p->a.splits && p->b.splits, p->a.bits, err);
+    const tn_value_plan *a = &p->plans[0];
+    tn_item whole = { .subject = number, .n = a->count };
+    return cut(c, whole, a->splits && p->plans[1].splits, a->bits, err);
 }
 
 static tn_status cut_part(comparison *c, size_t number, uint32_t part, tn_error *err)
@@ -365,7 +363,7 @@ static bool comparable(comparison *c, pair *p)
             !tn_same_shape(a->array.rank, a->array.shape, b->array.rank, b->array.shape))
             return unlike(c, p, a, b);
         if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err) ||
-            tn_kept_check_spilled(c->a, x, a, &err) || tn_kept_check_spilled(c->b, y, b, &err))
+            tn_kept_check_spilled(c->files[0], x, a, &err) || tn_kept_check_spilled(c->files[1], y, b, &err))
             return unread(c, p, &err);
     }
     return true;
@@ -379,18 +377,18 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
     p->by_value = a->form == TN_FORM_SCALED || b->form == TN_FORM_SCALED;
     *found = p->by_value && !(p->difference.what & TN_DIFF_SHAPE) && !tn_form_is_sparse(a->form) &&
              !tn_form_is_sparse(b->form);
-    tn_status status = *found ? tn_keep_scales(&c->held[0], a, err) : TN_OK;
-    tn_in_file(status, tn_file_shard_name(c->a, 0), err);
-    if (*found && !status)
-        status = tn_in_file(tn_keep_scales(&c->held[1], b, err), tn_file_shard_name(c->b, 0), err);
-    if (status)
-        return status;
-    if (*found &&
-        (tn_plan_values(c->a, a, &c->arena, &p->a, &why) || tn_plan_values(c->b, b, &c->arena, &p->b, &why)))
-        *found = unread(c, p, &why);
-    if (why.status == TN_ERR_NOMEM && err)
-        *err = why;
-    return why.status == TN_ERR_NOMEM ? TN_ERR_NOMEM : TN_OK;
+    for (int i = 0; i < 2 && *found; i++) {
+        tn_status status = tn_keep_scales(&c->held[i], tensor_of(p, i), err);
+        if (status)
+            return tn_in_file(status, tn_file_shard_name(c->files[i], 0), err);
+    }
+    for (int i = 0; i < 2 && *found; i++)
+        if (tn_plan_values(c->files[i], tensor_of(p, i), &c->arena, &p->plans[i], &why))
+            *found = unread(c, p, &why);
+    if (why.status != TN_ERR_NOMEM)
+        return TN_OK;
+    *err = why;
+    return TN_ERR_NOMEM;
 }
 
 /* Compares what the indexes say about two tensors. */
@@ -435,7 +433,7 @@ static tn_status add_file_meta(comparison *c, tn_error *err)
 {
     size_t na, nb;
     bool same = true;
-    const tn_meta *a = tn_file_meta(c->a, &na), *b = tn_file_meta(c->b, &nb);
+    const tn_meta *a = tn_file_meta(c->files[0], &na), *b = tn_file_meta(c->files[1], &nb);
     tn_status status = c->o.ignore_meta ? TN_OK : same_meta(a, na, b, nb, &same, err);
     c->pairs[c->npairs++].difference.what = same ? 0 : TN_DIFF_META;
     return status;
@@ -443,18 +441,18 @@ static tn_status add_file_meta(comparison *c, tn_error *err)
 
 static tn_status plan(comparison *c, tn_error *err)
 {
-    size_t n = tn_file_count(c->a) + tn_file_count(c->b) + 1;
-    c->pairs = calloc(n, sizeof *c->pairs);
+    const tn_file *a = c->files[0], *b = c->files[1];
+    c->pairs = calloc(tn_file_count(a) + tn_file_count(b) + 1, sizeof *c->pairs);
     if (!c->pairs)
         return tn_fail_nomem(err);
     tn_status status = add_file_meta(c, err);
-    for (size_t i = 0; i < tn_file_count(c->a) && !status; i++) {
-        const tn_tensor *t = tn_file_tensor(c->a, i);
-        status = add_pair(c, t, tn_file_find(c->b, t->name), err);
+    for (size_t i = 0; i < tn_file_count(a) && !status; i++) {
+        const tn_tensor *t = tn_file_tensor(a, i);
+        status = add_pair(c, t, tn_file_find(b, t->name), err);
     }
-    for (size_t i = 0; i < tn_file_count(c->b) && !status; i++) {
-        const tn_tensor *t = tn_file_tensor(c->b, i);
-        if (!tn_file_find(c->a, t->name))
+    for (size_t i = 0; i < tn_file_count(b) && !status; i++) {
+        const tn_tensor *t = tn_file_tensor(b, i);
+        if (!tn_file_find(a, t->name))
             c->pairs[c->npairs++].difference = (tn_difference){ .b = t, .what = TN_DIFF_ONLY_B };
     }
     return status;
@@ -465,8 +463,8 @@ static tn_status plan(comparison *c, tn_error *err)
 static void free_sides(void *scratch)
 {
     sides *s = scratch;
-    tn_value_stream_free(&s->a.values);
-    tn_value_stream_free(&s->b.values);
+    for (int i = 0; i < 2; i++)
+        tn_value_stream_free(&s->side[i].values);
     tn_limiter_free(&s->limiter);
 }
 
@@ -516,7 +514,7 @@ static size_t report_pairs(comparison *c, tn_compare_fn report)
 tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_options *given,
                      tn_compare_fn report, size_t *different, tn_error *err)
 {
-    comparison c = { .a = a, .b = b,
+    comparison c = { .files = { a, b },
                      .held = { { .max_bytes = a->max_bytes }, { .max_bytes = b->max_bytes } } };
     tn_error why = { .offset = TN_NO_OFFSET };
     tn_take_options(&c.o, sizeof c.o, given);
