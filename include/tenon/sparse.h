@@ -63,10 +63,10 @@ typedef struct tn_sparse_options {
  * refused; a sum that overflows an integer type; an index type too small.
  * TN_ERR_LIMIT: the result would be larger than allowed. */
 TN_API tn_status tn_convert_form(const tn_tensor *tensor, tn_form form, const tn_sparse_options *options,
-                                 tn_tensor **made, tn_error *err);
+                                 tn_tensor **result, tn_error *err);
 
-/* Frees what tn_convert_form() made; NULL is allowed. */
-TN_API void tn_tensor_free(tn_tensor *made);
+/* Frees a result of tn_convert_form(); NULL is allowed. */
+TN_API void tn_tensor_free(tn_tensor *tensor);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* sparse/sparse.c - a tensor in another form: checks, sizes, the conversion as a whole. */
+/* sparse/sparse.c - converts tensors to another form: checks, sizes, tn_convert_form(). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "tensor/form.h"
 #include "sparse/sparse_plan.h"
 
-enum { PIECE_BYTES = 1 << 20 };         /* less is not worth another thread */
+enum { PIECE_BYTES = 1 << 20 };         /* another thread does not pay for less */
 
 /* --- arguments -------------------------------------------------------------------- */
 
@@ -25,25 +25,23 @@ static bool is_known(tn_form form)
 
 static tn_status check_options(const tn_sparse_options *o, tn_error *err)
 {
+    bool known = o->index == TN_UNKNOWN || o->index == TN_INT32 || o->index == TN_INT64 ||
+                 o->index == TN_UINT32 || o->index == TN_UINT64;
+    const tn_dtype_info *index = tn_dtype_get(o->index);
     if (isnan(o->threshold) || o->threshold < 0)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a threshold of 0 or more but found %g", o->threshold);
     if (o->threshold > 0 && !o->drop)
-        return tn_fail(err, TN_ERR_ARGUMENT, "a threshold of %g where nothing is to be left out",
-                       o->threshold);
+        return tn_fail(err, TN_ERR_ARGUMENT, "a threshold of %g has no effect without drop", o->threshold);
     if (o->duplicates != TN_DUPLICATES_REFUSE && o->duplicates != TN_DUPLICATES_SUM)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected 0 or 1 as what to do with duplicates but found %d",
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a duplicates mode of 0 or 1 but found %d",
                        (int)o->duplicates);
-    if (o->index != TN_UNKNOWN && o->index != TN_INT32 && o->index != TN_INT64 && o->index != TN_UINT32 &&
-        o->index != TN_UINT64) {
-        const tn_dtype_info *type = tn_dtype_get(o->index);
+    if (!known)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected indices of int32, int64, uint32 or uint64 but found %s",
-                       type ? type->name : "an unknown type");
-    }
+                       index ? index->name : "an unknown type");
     return TN_OK;
 }
 
-/* Is it of a type and rank that the form can have? */
 static tn_status check_element(const tn_tensor *t, tn_form to, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
@@ -51,7 +49,7 @@ static tn_status check_element(const tn_tensor *t, tn_form to, tn_error *err)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "%s is narrower than a byte: cast it to a type of whole bytes first", type->name);
     if (type->specials == TN_SPECIALS_E8M0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, "%s has no zero, of which a sparse tensor mostly consists",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "%s has no zero, so it cannot be sparse",
                        type->name);
     if (to == TN_FORM_CSR && t->rank != 2 && t->rank != 3)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
@@ -59,31 +57,19 @@ static tn_status check_element(const tn_tensor *t, tn_form to, tn_error *err)
     return TN_OK;
 }
 
-static bool is_dense(const tn_array *a)
-{
-    int64_t dense[TN_MAX_RANK];
-    tn_dense_strides(a->rank, a->shape, dense);
-    for (uint32_t i = 0; a->stride && i < a->rank; i++)
-        if (a->shape[i] > 1 && a->stride[i] != dense[i])
-            return false;
-    return true;
-}
-
-/* Every part has its data; *nbytes: of all of them. */
+/* Every part is dense and has its data; *nbytes: of all of them. */
 static tn_status check_parts(const tn_tensor *t, uint64_t *nbytes, tn_error *err)
 {
     *nbytes = 0;
     for (uint32_t i = 0; i < t->nparts; i++) {
         const tn_part *p = &t->parts[i];
         uint64_t count, bytes = 0;
-        tn_status status = tn_array_check(&p->array, "part", &count, err);
+        char which[120];
+        snprintf(which, sizeof which, "part %s", tn_quote_z(p->role ? p->role : "").text);
+        tn_status status = tn_array_check_dense(&p->array, p->data, which, &count, err);
         if (status != TN_OK)
             return status;
         tn_array_nbytes(&p->array, &bytes);
-        if (!p->data && bytes)
-            return tn_fail(err, TN_ERR_ARGUMENT, "part %s has no data", tn_quote_z(p->role).text);
-        if (count && !is_dense(&p->array))
-            return tn_fail(err, TN_ERR_ARGUMENT, "part %s is not dense", tn_quote_z(p->role).text);
         if (!tn_add_u64(*nbytes, bytes, nbytes))
             *nbytes = UINT64_MAX;
     }
@@ -112,11 +98,10 @@ static tn_status check_source(const tn_tensor *t, tn_form to, uint64_t *nbytes, 
 
 /* --- the source -------------------------------------------------------------------- */
 
-/* What is there instead of no bytes. */
-static const uint8_t nothing[1];
-
+/* Never NULL, even if there are no bytes. */
 static const uint8_t *data_of(const tn_part *part)
 {
+    static const uint8_t nothing[1];
     return part->data ? part->data : nothing;
 }
 
@@ -128,7 +113,7 @@ static void take_source(tn_sparse_conversion *r, const tn_tensor *t)
     s->values = data_of(&t->parts[0]);
     s->rank = t->rank;
     s->shape = t->shape;
-    tn_shape_count(t->rank, t->shape, &s->elements);    /* a form's check counted them */
+    tn_shape_count(t->rank, t->shape, &s->elements);    /* fits: tn_form_check() counted them */
     s->columns = t->rank ? (uint64_t)t->shape[t->rank - 1] : 1;
     s->rows = 1;
     for (uint32_t i = 0; i + 1 < t->rank; i++)
@@ -143,8 +128,8 @@ static void take_source(tn_sparse_conversion *r, const tn_tensor *t)
         s->indptr = data_of(&t->parts[2]);
 }
 
-/* Entries of a sparse source in row-major order: where they are not, a sorted copy. */
-static tn_status put_in_order(tn_sparse_conversion *r, const tn_tensor *t, tn_duplicates duplicates,
+/* Sorts the entries of a sparse source into a copy unless they are in row-major order. */
+static tn_status sort_entries(tn_sparse_conversion *r, const tn_tensor *t, tn_duplicates duplicates,
                               tn_pool *pool, tn_error *err)
 {
     tn_entry_order order;
@@ -154,12 +139,10 @@ static tn_status put_in_order(tn_sparse_conversion *r, const tn_tensor *t, tn_du
     if (status != TN_OK || order.ascending)
         return status;
     status = tn_entries_sort(t, duplicates, pool, &r->sorted, err);
-    if (status != TN_OK)
-        return status;
     r->items.count = r->sorted.count;
     r->items.keys = r->sorted.keys;
     r->items.values = r->sorted.values;
-    return TN_OK;
+    return status;
 }
 
 /* --- sizes -------------------------------------------------------------------------- */
@@ -170,7 +153,7 @@ static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)
     return tn_mul_u64(a, b, &product) && tn_add_u64(*sum, product, sum) && *sum <= INT64_MAX;
 }
 
-/* May there be a result of `entries`, or of at least so many? */
+/* TN_ERR_LIMIT: a result of `entries` (or, with at_least, more) is too large. */
 static tn_status check_size(const tn_sparse_conversion *r, uint64_t entries, unsigned index_bits,
                             bool at_least, tn_error *err)
 {
@@ -209,8 +192,8 @@ static uint64_t largest_index(tn_dtype index)
     return index == TN_UINT32 ? UINT32_MAX : INT64_MAX;
 }
 
-/* The first dimension whose indices this type cannot number, or `rank`; those
- * that stay as they are it can. */
+/* The first dimension that is too long for indices of this type, or `rank`.
+ * Indices that are copied unchanged always fit. */
 static uint32_t too_long(const tn_sparse_conversion *r, tn_dtype index, tn_dtype had)
 {
     const tn_items *s = &r->items;
@@ -228,7 +211,7 @@ static bool counts_entries(const tn_sparse_conversion *r, tn_dtype index)
     return r->to != TN_FORM_CSR || r->count <= largest_index(index);
 }
 
-/* The type of the indices that are made; `had`: of those there are, or TN_UNKNOWN. */
+/* Chooses the index type of the result; `had`: that of the source, or TN_UNKNOWN. */
 static tn_status choose_index(const tn_sparse_conversion *r, tn_dtype wanted, tn_dtype had, tn_dtype *index,
                               tn_error *err)
 {
@@ -256,7 +239,7 @@ static void describe_part(tn_part *part, const char *role, tn_dtype dtype, uint3
                           const int64_t *shape)
 {
     *part = (tn_part){ .role = role, .array = { .dtype = dtype, .rank = rank, .shape = shape } };
-    tn_array_nbytes(&part->array, &part->nbytes);       /* their sum was found to fit */
+    tn_array_nbytes(&part->array, &part->nbytes);       /* fits: check_size() */
 }
 
 static void describe(tn_sparse_conversion *r, const tn_tensor *t, tn_dtype index)
@@ -279,19 +262,19 @@ static void describe(tn_sparse_conversion *r, const tn_tensor *t, tn_dtype index
                              .parts = r->parts, .nparts = form->required, .layout = t->layout };
 }
 
-static tn_status count(tn_sparse_conversion *r, bool gather, tn_pool *pool, tn_error *err)
+static tn_status count(tn_sparse_conversion *r, bool collect, tn_pool *pool, tn_error *err)
 {
     const tn_items *s = &r->items;
     bool rows = s->form == TN_FORM_DENSE && r->to == TN_FORM_CSR && s->count, counted = false;
     tn_status status = TN_OK;
-    if (!r->sifted || r->to == TN_FORM_DENSE)
+    if (!r->filtered || r->to == TN_FORM_DENSE)
         return TN_OK;
     r->starts = calloc((size_t)r->blocks + 1, sizeof *r->starts);
     r->row_ends = rows ? tn_pages_alloc((size_t)s->rows * sizeof *r->row_ends) : NULL;
     if (!r->starts || (rows && !r->row_ends))
         return tn_fail_nomem(err);
-    if (gather)
-        status = tn_sparse_gather(r, pool, &counted, err);
+    if (collect)
+        status = tn_sparse_collect(r, pool, &counted, err);
     if (status == TN_OK && !counted)
         status = tn_sparse_count(r, pool, err);
     tn_sparse_add_up(r);
@@ -311,7 +294,7 @@ static tn_status point(tn_sparse_conversion *r, tn_pool *pool, tn_error *err)
     return status;
 }
 
-/* The bits of the indices that are made whatever the number of entries, or 0. */
+/* The bits of the result's indices if they do not depend on the number of entries, else 0. */
 static unsigned certain_bits(const tn_sparse_conversion *r, tn_dtype wanted, tn_dtype had)
 {
     tn_sparse_conversion none = { .items = r->items, .to = r->to };
@@ -322,68 +305,72 @@ static unsigned certain_bits(const tn_sparse_conversion *r, tn_dtype wanted, tn_
     return most == least ? tn_dtype_get(most)->bits : 0;
 }
 
-static tn_status begin(tn_sparse_conversion *r, const tn_tensor *t, const tn_sparse_options *o, bool whole,
-                       tn_pool *pool, tn_error *err)
+typedef struct request {
+    const tn_tensor  *source;
+    tn_form           form;
+    tn_sparse_options options;
+    bool              whole;    /* the result is converted at once, in memory */
+} request;
+
+static tn_status begin(tn_sparse_conversion *r, const request *q, tn_pool *pool, tn_error *err)
 {
-    tn_dtype had = r->items.form == TN_FORM_DENSE ? TN_UNKNOWN : t->parts[1].array.dtype, index = TN_UNKNOWN;
-    tn_dtype likely = likely_index(o->index, had);
-    /* before there is anything of its size */
-    tn_status status = check_size(r, 0, tn_dtype_get(likely)->bits, true, err);
+    bool from_dense = r->items.form == TN_FORM_DENSE, to_dense = r->to == TN_FORM_DENSE;
+    tn_dtype had = from_dense ? TN_UNKNOWN : q->source->parts[1].array.dtype, index = TN_UNKNOWN;
+    tn_dtype wanted = q->options.index, likely = likely_index(wanted, had);
+    tn_status status = check_size(r, 0, tn_dtype_get(likely)->bits, true, err);     /* before any allocation */
     if (status == TN_OK)
-        status = put_in_order(r, t, o->duplicates, pool, err);
+        status = sort_entries(r, q->source, q->options.duplicates, pool, err);
     if (status != TN_OK)
         return status;
-    r->count = r->to == TN_FORM_DENSE ? r->items.elements : r->items.count;
-    r->blocks = r->count / TN_SPARSE_BLOCK + (r->count % TN_SPARSE_BLOCK != 0);
-    r->index_bits = r->to == TN_FORM_DENSE ? 0 : certain_bits(r, o->index, had);
-    status = count(r, whole && had == TN_UNKNOWN && r->index_bits, pool, err);
-    if (status == TN_OK && r->to != TN_FORM_DENSE)
-        status = choose_index(r, o->index, had, &index, err);
-    if (status != TN_OK)
-        return status;
+    r->count = to_dense ? r->items.elements : r->items.count;
+    r->blocks = tn_div_up_u64(r->count, TN_SPARSE_BLOCK);
+    r->index_bits = to_dense ? 0 : certain_bits(r, wanted, had);
+    status = count(r, q->whole && from_dense && r->index_bits, pool, err);
+    if (status == TN_OK && !to_dense)
+        status = choose_index(r, wanted, had, &index, err);
     r->index_bits = index != TN_UNKNOWN ? tn_dtype_get(index)->bits : 0;
-    status = check_size(r, r->count, r->index_bits, false, err);
+    if (status == TN_OK)
+        status = check_size(r, r->count, r->index_bits, false, err);
     if (status != TN_OK)
         return status;
-    describe(r, t, index);
+    describe(r, q->source, index);
     return point(r, pool, err);
 }
 
 /* --- the calls -------------------------------------------------------------------------- */
 
-/* `whole`: it will be made at once, in memory. */
-static tn_status start(const tn_tensor *source, tn_form form, const tn_sparse_options *options,
-                       bool whole, tn_pool *pool, tn_sparse_conversion **reforming, tn_error *err)
+static tn_status start(const request *q, tn_pool *pool, tn_sparse_conversion **conversion, tn_error *err)
 {
-    tn_sparse_options o = { 0 };
+    const tn_sparse_options *o = &q->options;
     uint64_t nbytes;
-    tn_take_options(&o, sizeof o, options);
-    tn_status status = check_options(&o, err);
+    tn_status status = check_options(o, err);
     if (status == TN_OK)
-        status = check_source(source, form, &nbytes, err);
+        status = check_source(q->source, q->form, &nbytes, err);
     if (status != TN_OK)
         return status;
     tn_sparse_conversion *r = calloc(1, sizeof *r);
     if (!r)
         return tn_fail_nomem(err);
-    take_source(r, source);
-    r->to = form;
+    take_source(r, q->source);
+    r->to = q->form;
     r->kernels = tn_sparse_kernels_get();
-    r->sifted = o.drop || (r->items.form == TN_FORM_DENSE && r->to != TN_FORM_DENSE);
-    r->sieve = tn_sieve_for(tn_dtype_get(source->dtype), o.drop, o.threshold);
-    r->limit = tn_kept_limit(o.limit, nbytes);
-    status = begin(r, source, &o, whole, pool, err);
+    r->filtered = o->drop || (r->items.form == TN_FORM_DENSE && r->to != TN_FORM_DENSE);
+    r->filter = tn_filter_for(tn_dtype_get(q->source->dtype), o->drop, o->threshold);
+    r->limit = tn_kept_limit(o->limit, nbytes);
+    status = begin(r, q, pool, err);
     if (status == TN_OK)
-        *reforming = r;
+        *conversion = r;
     else
         tn_sparse_end(r);
     return status;
 }
 
 tn_status tn_sparse_begin(const tn_tensor *source, tn_form form, const tn_sparse_options *options,
-                          tn_pool *pool, tn_sparse_conversion **reforming, tn_error *err)
+                          tn_pool *pool, tn_sparse_conversion **conversion, tn_error *err)
 {
-    return start(source, form, options, false, pool, reforming, err);
+    request q = { .source = source, .form = form };
+    tn_take_options(&q.options, sizeof q.options, options);
+    return start(&q, pool, conversion, err);
 }
 
 const tn_tensor *tn_sparse_result(const tn_sparse_conversion *r)     { return &r->result; }
@@ -399,14 +386,14 @@ void tn_sparse_end(tn_sparse_conversion *r)
     free(r->starts);
     free(r->row_ends);
     free(r->pointers);
-    free(r->gathered[0]);
-    free(r->gathered[1]);
+    free(r->converted[0]);
+    free(r->converted[1]);
     free(r);
 }
 
 /* --- tensors in memory ------------------------------------------------------------------- */
 
-/* Threads that there is work for. */
+/* The threads that have enough work. */
 static unsigned threads_for(const tn_tensor *t, tn_form form, unsigned jobs)
 {
     uint64_t bytes = 0, dense = 0;
@@ -424,18 +411,18 @@ static unsigned threads_for(const tn_tensor *t, tn_form form, unsigned jobs)
 }
 
 tn_status tn_convert_form(const tn_tensor *tensor, tn_form form, const tn_sparse_options *options,
-                          tn_tensor **made, tn_error *err)
+                          tn_tensor **result, tn_error *err)
 {
-    tn_sparse_options o = { 0 };
+    request q = { .source = tensor, .form = form, .whole = true };
     tn_pool *pool;
     tn_sparse_conversion *r = NULL;
-    tn_take_options(&o, sizeof o, options);
-    tn_status status = tn_pool_new(threads_for(tensor, form, o.jobs), &pool, err);
+    tn_take_options(&q.options, sizeof q.options, options);
+    tn_status status = tn_pool_new(threads_for(tensor, form, q.options.jobs), &pool, err);
     if (status != TN_OK)
         return status;
-    status = start(tensor, form, options, true, pool, &r, err);
+    status = start(&q, pool, &r, err);
     if (status == TN_OK)
-        status = tn_sparse_make_tensor(r, pool, made, err);
+        status = tn_sparse_tensor(r, pool, result, err);
     tn_sparse_end(r);
     tn_pool_free(pool);
     return status;

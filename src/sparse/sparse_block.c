@@ -1,25 +1,24 @@
-/* sparse/sparse_block.c - counts and makes the blocks of a conversion.
+/* sparse/sparse_block.c - counts and converts the blocks of a conversion.
  *
- * Of a sparse result a block is what stays of TN_SPARSE_BLOCK items of the
- * source; of a dense one it is that many elements. */
+ * A block of a sparse result is what is kept of TN_SPARSE_BLOCK items of the
+ * source.  A block of a dense result is that many elements. */
 #include <string.h>
 
 #include "tensor/code.h"
 #include "sparse/sparse_plan.h"
 
 enum {
-    GROUP_BYTES  = 2 << 20,     /* of items or elements that a thread takes at a time: of a dense result, a
-                                 * huge page */
-    NARROW_ROW   = 64,          /* columns: it does not pay to call a kernel for a row of fewer */
-    STAGE_BYTES  = 32 << 10     /* of a dense result, in the first-level cache from zeros to values */
+    GROUP_BYTES  = 2 << 20,     /* of items or elements that a thread takes at a time: a huge page */
+    NARROW_ROW   = 64,          /* columns: calling a kernel per row does not pay below this */
+    STAGE_BYTES  = 32 << 10     /* of a dense result: they stay in the L1 cache from zeros to values */
 };
 
 /* --- all blocks on all threads ------------------------------------------------- */
 
 typedef struct pass {
     const tn_sparse_conversion *r;
-    void (*block)(const tn_sparse_conversion *r, uint64_t block, void *a, void *b);
-    void *a, *b;
+    void (*block)(const struct pass *p, uint64_t block);
+    uint8_t *values, *indices;
 } pass;
 
 /* Blocks that a thread takes at a time. */
@@ -31,12 +30,11 @@ static uint64_t group_of(const tn_sparse_conversion *r)
 static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const pass *p = context;
-    uint64_t group = group_of(p->r),
-             end = (item + 1) * group < p->r->blocks ? (item + 1) * group : p->r->blocks;
+    uint64_t group = group_of(p->r), first = item * group, end = first + group;
     (void)use;
     (void)err;
-    for (uint64_t block = item * group; block < end; block++)
-        p->block(p->r, block, p->a, p->b);
+    for (uint64_t block = first; block < end && block < p->r->blocks; block++)
+        p->block(p, block);
     return TN_OK;
 }
 
@@ -77,52 +75,59 @@ void tn_sparse_place(const tn_sparse_conversion *r, uint64_t block, uint64_t *fi
     }
 }
 
-/* --- counting ------------------------------------------------------------------- */
+/* --- picking ---------------------------------------------------------------------- */
 
 static const uint8_t *value_at(const tn_sparse_conversion *r, uint64_t item)
 {
     return r->items.values + item * r->items.width;
 }
 
+size_t tn_sparse_pick(const tn_sparse_conversion *r, uint64_t at, size_t n, tn_picked to)
+{
+    return r->kernels->pick[r->filter.kind](&r->filter, value_at(r, at), n, to);
+}
+
+/* The places of kept items in [at, at + n).  n <= TN_SPARSE_CHUNK. */
+static size_t pick_places(const tn_sparse_conversion *r, uint64_t at, size_t n, uint32_t *places)
+{
+    return tn_sparse_pick(r, at, n, (tn_picked){ .places = (uint8_t *)places, .room = TN_SPARSE_CHUNK });
+}
+
+/* Picks n <= TN_SPARSE_CHUNK items into buffers and copies as many as there is room for. */
+__attribute__((noinline)) static size_t pick_buffered(const tn_sparse_conversion *r, uint64_t at, size_t n,
+                                                      tn_picked to)
+{
+    uint8_t values[TN_SPARSE_CHUNK * 16];       /* of the widest type */
+    uint8_t places[TN_SPARSE_CHUNK * sizeof(uint32_t)];
+    tn_picked buffered = { .base = to.base, .room = TN_SPARSE_CHUNK };
+    if (to.values)
+        buffered.values = values;
+    if (to.places)
+        buffered.places = places;
+    size_t kept = tn_sparse_pick(r, at, n, buffered);
+    kept = kept < to.room ? kept : to.room;
+    if (to.values)
+        memcpy(to.values, values, kept * r->items.width);
+    if (to.places)
+        memcpy(to.places, places, kept * sizeof(uint32_t));
+    return kept;
+}
+
+/* Picks items that were counted.  If the source is a file that somebody writes
+ * to, more may be kept now than there is room for. */
+static size_t pick_counted(const tn_sparse_conversion *r, uint64_t at, size_t n, tn_picked to)
+{
+    return n > to.room ? pick_buffered(r, at, n, to) : tn_sparse_pick(r, at, n, to);
+}
+
+/* --- counting ------------------------------------------------------------------- */
+
 static size_t count_items(const tn_sparse_conversion *r, uint64_t first, size_t n)
 {
-    return r->kernels->count[r->sieve.kind](&r->sieve, value_at(r, first), n);
+    return r->kernels->count[r->filter.kind](&r->filter, value_at(r, first), n);
 }
 
-/* The places of what stays of the items [at, at + n).  n <= TN_SPARSE_CHUNK. */
-static size_t pick_chunk(const tn_sparse_conversion *r, uint64_t at, size_t n, uint32_t *places)
-{
-    return r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, NULL, places, 0, TN_SPARSE_CHUNK);
-}
-
-/* What stays of n <= TN_SPARSE_CHUNK items, picked elsewhere, for there is room for fewer. */
-__attribute__((noinline)) static size_t pick_aside(const tn_sparse_conversion *r, uint64_t at, size_t n,
-                                                   uint8_t *values, uint8_t *places, uint32_t base,
-                                                   uint64_t room)
-{
-    uint8_t picked[TN_SPARSE_CHUNK * 16];       /* of the widest type */
-    uint32_t picked_places[TN_SPARSE_CHUNK];
-    size_t stay = r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, values ? picked : NULL,
-                                                  places ? picked_places : NULL, base, TN_SPARSE_CHUNK);
-    stay = stay < room ? stay : (size_t)room;
-    if (values)
-        memcpy(values, picked, stay * r->items.width);
-    if (places)
-        memcpy(places, picked_places, stay * sizeof *picked_places);
-    return stay;
-}
-
-/* The same, of items that were counted: if the source is a file that somebody
- * writes to, more may stay now than there is room for. */
-static size_t pick_counted(const tn_sparse_conversion *r, uint64_t at, size_t n, uint8_t *values,
-                           uint8_t *places, uint32_t base, uint64_t room)
-{
-    return n > room ? pick_aside(r, at, n, values, places, base, room)
-                    : r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, values, places, base,
-                                                      (size_t)room);
-}
-
-/* Rows of a dense source, a call each. */
+/* One call per row of a dense source. */
 static uint64_t count_wide_rows(const tn_sparse_conversion *r, uint64_t first, size_t n)
 {
     uint64_t columns = r->items.columns, row = first / columns, rest = columns - first % columns, total = 0;
@@ -139,11 +144,11 @@ static uint64_t count_wide_rows(const tn_sparse_conversion *r, uint64_t first, s
 }
 
 void tn_sparse_end_rows(const tn_sparse_conversion *r, uint64_t at, size_t n, const uint32_t *places,
-                        size_t stay, uint64_t before)
+                        size_t kept, uint64_t before)
 {
     uint64_t columns = r->items.columns, row = at / columns, end = (row + 1) * columns;
     for (size_t k = 0; end <= at + n; end += columns) {
-        while (k < stay && at + places[k] < end)
+        while (k < kept && at + places[k] < end)
             k++;
         r->row_ends[row++] = (uint32_t)(before + k);
     }
@@ -154,10 +159,9 @@ static uint64_t count_narrow_rows(const tn_sparse_conversion *r, uint64_t first,
     uint32_t places[TN_SPARSE_CHUNK];
     uint64_t total = 0;
     for (size_t i = 0; i < n; i += TN_SPARSE_CHUNK) {
-        size_t few = n - i < TN_SPARSE_CHUNK ? n - i : TN_SPARSE_CHUNK;
-        size_t stay = pick_chunk(r, first + i, few, places);
-        tn_sparse_end_rows(r, first + i, few, places, stay, total);
-        total += stay;
+        size_t few = tn_sparse_chunk(n - i), kept = pick_places(r, first + i, few, places);
+        tn_sparse_end_rows(r, first + i, few, places, kept, total);
+        total += kept;
     }
     return total;
 }
@@ -165,17 +169,18 @@ static uint64_t count_narrow_rows(const tn_sparse_conversion *r, uint64_t first,
 void tn_sparse_count_block(const tn_sparse_conversion *r, uint64_t block)
 {
     size_t n;
-    uint64_t first = tn_sparse_items(r, block, &n);
-    r->starts[block + 1] = !r->row_ends                    ? count_items(r, first, n)
-                           : r->items.columns < NARROW_ROW ? count_narrow_rows(r, first, n)
-                                                           : count_wide_rows(r, first, n);
+    uint64_t first = tn_sparse_items(r, block, &n), *count = &r->starts[block + 1];
+    if (!r->row_ends)
+        *count = count_items(r, first, n);
+    else if (r->items.columns < NARROW_ROW)
+        *count = count_narrow_rows(r, first, n);
+    else
+        *count = count_wide_rows(r, first, n);
 }
 
-static void count_block(const tn_sparse_conversion *r, uint64_t block, void *unused, void *unused_too)
+static void count_block(const pass *p, uint64_t block)
 {
-    (void)unused;
-    (void)unused_too;
-    tn_sparse_count_block(r, block);
+    tn_sparse_count_block(p->r, block);
 }
 
 void tn_sparse_add_up(tn_sparse_conversion *r)
@@ -193,13 +198,12 @@ tn_status tn_sparse_count(tn_sparse_conversion *r, tn_pool *pool, tn_error *err)
 
 /* --- row pointers ------------------------------------------------------------------ */
 
-/* Those of the rows that end in a block of a dense source. */
-static void point_rows(const tn_sparse_conversion *r, uint64_t block, void *unused, void *unused_too)
+/* Sets the pointers of rows that end in a block of a dense source. */
+static void point_rows(const pass *p, uint64_t block)
 {
+    const tn_sparse_conversion *r = p->r;
     size_t n;
     uint64_t first = tn_sparse_items(r, block, &n), end = (first + n) / r->items.columns;
-    (void)unused;
-    (void)unused_too;
     for (uint64_t row = first / r->items.columns; row < end; row++)
         tn_code_put(r->pointers, row + 1, r->index_bits, r->starts[block] + r->row_ends[row]);
 }
@@ -212,23 +216,23 @@ static uint64_t row_of(const tn_sparse_conversion *r, uint64_t item)
     return row < r->items.rows ? row : r->items.rows - 1;
 }
 
-/* Those of rows after the one of the last item before this block, up to that of
- * its last item: as many entries as there are in the rows before. */
-static void point_entries(const tn_sparse_conversion *r, uint64_t block, void *unused, void *unused_too)
+/* Sets the pointers of the rows after that of the last item before this block,
+ * up to that of its last item: the number of entries in the rows before. */
+static void point_entries(const pass *p, uint64_t block)
 {
+    const tn_sparse_conversion *r = p->r;
     uint32_t places[TN_SPARSE_CHUNK];
     uint64_t rows[TN_SPARSE_CHUNK], at, entries;
     size_t n;
     uint64_t first = tn_sparse_items(r, block, &n), next = first ? row_of(r, first - 1) + 1 : 0;
     uint64_t last = block + 1 == r->blocks ? r->items.rows : row_of(r, first + n - 1);
-    (void)unused;
-    (void)unused_too;
     tn_sparse_place(r, block, &at, &entries);
     for (size_t i = 0; i < n; i += TN_SPARSE_CHUNK) {
-        size_t few = n - i < TN_SPARSE_CHUNK ? n - i : TN_SPARSE_CHUNK;
-        size_t stay = r->sifted ? pick_chunk(r, first + i, few, places) : few;
-        tn_items_rows(&r->items, (tn_item_run){ first + i, r->sifted ? places : NULL, stay }, rows);
-        for (size_t k = 0; k < stay; k++, at++)
+        tn_item_run run = { first + i, NULL, tn_sparse_chunk(n - i) };
+        if (r->filtered)
+            run = (tn_item_run){ run.at, places, pick_places(r, run.at, run.n, places) };
+        tn_items_rows(&r->items, run, rows);
+        for (size_t k = 0; k < run.n; k++, at++)
             for (; next <= rows[k] && next <= last; next++)
                 tn_code_put(r->pointers, next, r->index_bits, at);
     }
@@ -244,53 +248,53 @@ tn_status tn_sparse_point(tn_sparse_conversion *r, tn_pool *pool, tn_error *err)
 
 /* --- sparse blocks --------------------------------------------------------------- */
 
-/* Dense to CSR, whose indices are what the kernel makes. */
-static void make_rows(const tn_sparse_conversion *r, uint64_t first, size_t n, uint64_t room, uint8_t *values,
-                      uint8_t *indices)
+/* Dense to CSR, if the kernel stores indices of the result. */
+static void convert_rows(const tn_sparse_conversion *r, uint64_t first, size_t n, tn_picked to)
 {
     uint64_t columns = r->items.columns, column = first % columns;
-    while (n && room) {
-        size_t few = n < TN_SPARSE_CHUNK ? n : TN_SPARSE_CHUNK;
+    while (n && to.room) {
+        size_t few = tn_sparse_chunk(n);
         few = few < columns - column ? few : (size_t)(columns - column);
-        size_t stay = pick_counted(r, first, few, values, indices, (uint32_t)column, room);
-        if (values)
-            values += stay * r->items.width;
-        indices += stay * sizeof(uint32_t);
-        room -= stay;
+        to.base = (uint32_t)column;
+        size_t kept = pick_counted(r, first, few, to);
+        if (to.values)
+            to.values += kept * r->items.width;
+        to.places += kept * sizeof(uint32_t);
+        to.room -= kept;
         first += few;
         n -= few;
         column = column + few < columns ? column + few : 0;
     }
 }
 
-static void make_sifted(const tn_sparse_conversion *r, uint64_t first, size_t n, uint64_t room,
-                        uint8_t *values, uint8_t *indices)
+static void convert_filtered(const tn_sparse_conversion *r, uint64_t first, size_t n, uint64_t room,
+                             uint8_t *values, uint8_t *indices)
 {
     uint32_t places[TN_SPARSE_CHUNK];
-    size_t index_bytes = tn_sparse_index_bytes(r);
-    for (size_t i = 0; i < n && room; i += TN_SPARSE_CHUNK) {
-        size_t few = n - i < TN_SPARSE_CHUNK ? n - i : TN_SPARSE_CHUNK;
-        size_t stay = pick_counted(r, first + i, few, values, indices ? (uint8_t *)places : NULL, 0, room);
-        if (values)
-            values += stay * r->items.width;
+    tn_picked to = { .values = values, .places = indices ? (uint8_t *)places : NULL, .room = (size_t)room };
+    for (size_t i = 0; i < n && to.room; i += TN_SPARSE_CHUNK) {
+        size_t kept = pick_counted(r, first + i, tn_sparse_chunk(n - i), to);
+        if (to.values)
+            to.values += kept * r->items.width;
         if (indices) {
-            tn_item_run run = { first + i, places, stay };
+            tn_item_run run = { first + i, places, kept };
             tn_items_indices(&r->items, run, r->to, r->index_bits, indices);
-            indices += stay * index_bytes;
+            indices += kept * tn_sparse_index_bytes(r);
         }
-        room -= stay;
+        to.room -= kept;
     }
 }
 
-static void make_sparse(const tn_sparse_conversion *r, uint64_t block, uint8_t *values, uint8_t *indices)
+static void convert_to_sparse(const tn_sparse_conversion *r, uint64_t block, uint8_t *values,
+                              uint8_t *indices)
 {
     size_t n;
     uint64_t first = tn_sparse_items(r, block, &n), at, entries;
     tn_sparse_place(r, block, &at, &entries);
-    if (r->sifted && indices && tn_sparse_is_direct(r)) {
-        make_rows(r, first, n, entries, values, indices);
-    } else if (r->sifted) {
-        make_sifted(r, first, n, entries, values, indices);
+    if (r->filtered && indices && tn_sparse_is_direct(r)) {
+        convert_rows(r, first, n, (tn_picked){ values, indices, 0, (size_t)entries });
+    } else if (r->filtered) {
+        convert_filtered(r, first, n, entries, values, indices);
     } else {
         if (values)
             memcpy(values, value_at(r, first), n * r->items.width);
@@ -301,65 +305,63 @@ static void make_sparse(const tn_sparse_conversion *r, uint64_t block, uint8_t *
 
 /* --- dense blocks ------------------------------------------------------------------- */
 
-/* Elements of a dense result, and which. */
-typedef struct stretch {
+/* Elements [first, first + n) of a dense result. */
+typedef struct target {
     uint8_t *to;
     uint64_t first, n;
-} stretch;
+} target;
 
 /* to[keys[i] - first] = from[places[i]], or from[i].  Keys come from indices that may have changed since they
  * were checked. */
-static inline void scatter_width(stretch s, const uint64_t *keys, const uint8_t *from, const uint32_t *places,
+static inline void scatter_width(target t, const uint64_t *keys, const uint8_t *from, const uint32_t *places,
                                  size_t n, size_t width)
 {
     for (size_t i = 0; i < n; i++) {
-        uint64_t place = keys[i] - s.first;
-        if (place < s.n)
-            memcpy(s.to + place * width, from + (places ? places[i] : i) * width, width);
+        uint64_t place = keys[i] - t.first;
+        if (place < t.n)
+            memcpy(t.to + place * width, from + (places ? places[i] : i) * width, width);
     }
 }
 
-static void scatter(stretch s, const uint64_t *keys, const uint8_t *from, const uint32_t *places, size_t n,
+static void scatter(target t, const uint64_t *keys, const uint8_t *from, const uint32_t *places, size_t n,
                     size_t width)
 {
-    switch (width) {            /* a loop each: the width is a constant inside */
-    case 1:  scatter_width(s, keys, from, places, n, 1); break;
-    case 2:  scatter_width(s, keys, from, places, n, 2); break;
-    case 4:  scatter_width(s, keys, from, places, n, 4); break;
-    case 8:  scatter_width(s, keys, from, places, n, 8); break;
-    default: scatter_width(s, keys, from, places, n, 16); break;
+    switch (width) {            /* one loop per constant width */
+    case 1:  scatter_width(t, keys, from, places, n, 1); break;
+    case 2:  scatter_width(t, keys, from, places, n, 2); break;
+    case 4:  scatter_width(t, keys, from, places, n, 4); break;
+    case 8:  scatter_width(t, keys, from, places, n, 8); break;
+    default: scatter_width(t, keys, from, places, n, 16); break;
     }
 }
 
-/* Puts the items [at, end) where they belong. */
-static void scatter_items(const tn_sparse_conversion *r, stretch s, uint64_t at, uint64_t end)
+static void scatter_items(const tn_sparse_conversion *r, target t, uint64_t at, uint64_t end)
 {
     uint32_t places[TN_SPARSE_CHUNK];
     uint64_t keys[TN_SPARSE_CHUNK];
-    while (at < end) {
-        size_t few = (size_t)(end - at < TN_SPARSE_CHUNK ? end - at : TN_SPARSE_CHUNK);
-        size_t stay = r->sifted ? pick_chunk(r, at, few, places) : few;
-        const uint32_t *which = r->sifted ? places : NULL;
-        tn_items_keys(&r->items, (tn_item_run){ at, which, stay }, keys);
-        scatter(s, keys, value_at(r, at), which, stay, r->items.width);
-        at += few;
+    for (; at < end; at += TN_SPARSE_CHUNK) {
+        tn_item_run run = { at, NULL, tn_sparse_chunk(end - at) };
+        if (r->filtered)
+            run = (tn_item_run){ at, places, pick_places(r, at, run.n, places) };
+        tn_items_keys(&r->items, run, keys);
+        scatter(t, keys, value_at(r, at), run.places, run.n, r->items.width);
     }
 }
 
-static void make_dense(const tn_sparse_conversion *r, uint64_t block, uint8_t *to)
+static void convert_to_dense(const tn_sparse_conversion *r, uint64_t block, uint8_t *to)
 {
     size_t n, width = r->items.width, most = STAGE_BYTES / width;
     uint64_t first = tn_sparse_items(r, block, &n), at = tn_items_find(&r->items, first, 0, r->items.count);
     uint64_t last = tn_items_find(&r->items, first + n, at, r->items.count);
     if (r->zeroed) {
-        scatter_items(r, (stretch){ to, first, n }, at, last);
+        scatter_items(r, (target){ to, first, n }, at, last);
         return;
     }
     for (size_t i = 0; i < n; i += most) {
         size_t few = n - i < most ? n - i : most;
         uint64_t end = tn_items_find(&r->items, first + i + few, at, last);
         memset(to + i * width, 0, few * width);
-        scatter_items(r, (stretch){ to + i * width, first + i, few }, at, end);
+        scatter_items(r, (target){ to + i * width, first + i, few }, at, end);
         at = end;
     }
 }
@@ -376,27 +378,28 @@ static void copy_dense(const tn_sparse_conversion *r, uint64_t block, uint8_t *t
 void tn_sparse_make(const tn_sparse_conversion *r, uint64_t block, void *values, void *indices)
 {
     if (r->to != TN_FORM_DENSE)
-        make_sparse(r, block, values, indices);
-    else if (values && r->items.form == TN_FORM_DENSE && !r->sifted)
+        convert_to_sparse(r, block, values, indices);
+    else if (values && r->items.form == TN_FORM_DENSE && !r->filtered)
         copy_dense(r, block, values);
     else if (values)
-        make_dense(r, block, values);
+        convert_to_dense(r, block, values);
 }
 
-/* A block at its place in the whole parts. */
-static void make_in_place(const tn_sparse_conversion *r, uint64_t block, void *values, void *indices)
+/* Converts a block at its place in the whole parts. */
+static void convert_in_place(const pass *p, uint64_t block)
 {
+    const tn_sparse_conversion *r = p->r;
     uint64_t first, n;
-    size_t index_bytes = tn_sparse_index_bytes(r);
     tn_sparse_place(r, block, &first, &n);
-    if (r->is_gathered && n <= TN_SPARSE_KEPT)
+    if (r->collected && n <= TN_SPARSE_FEW)
         return;
-    tn_sparse_make(r, block, (uint8_t *)values + first * r->items.width,
-                   indices ? (uint8_t *)indices + first * index_bytes : NULL);
+    tn_sparse_make(r, block, p->values + first * r->items.width,
+                   p->indices ? p->indices + first * tn_sparse_index_bytes(r) : NULL);
 }
 
-tn_status tn_sparse_make_all(const tn_sparse_conversion *r, void *values, void *indices, tn_pool *pool,
-                             tn_error *err)
+tn_status tn_sparse_convert_all(const tn_sparse_conversion *r, void *values, void *indices, tn_pool *pool,
+                                tn_error *err)
 {
-    return for_blocks((pass){ .r = r, .block = make_in_place, .a = values, .b = indices }, pool, err);
+    pass p = { .r = r, .block = convert_in_place, .values = values, .indices = indices };
+    return for_blocks(p, pool, err);
 }

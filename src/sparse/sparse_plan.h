@@ -1,11 +1,11 @@
-/* sparse/sparse_plan.h - what the files of the sparse conversion share.
+/* sparse/sparse_plan.h - declarations that the files of a conversion share.
  *
- * sparse_sieve.c  which elements stay, for a type and a threshold
- * sparse_items.c  where the items of a source are: keys, rows, indices
- * sparse_block.c  counts and makes blocks
- * sparse_once.c   counts and makes those of a dense source in one pass
- * sparse_tensor.c the tensor that is made as a whole, and its memory
- * sparse.c        checks, sizes, tn_convert_form() */
+ * sparse_filter.c  which elements are kept, for a type and a threshold
+ * sparse_items.c   the items of a source: their keys, rows and indices
+ * sparse_block.c   counts and converts blocks
+ * sparse_once.c    counts and converts blocks of a dense source in one pass
+ * sparse_tensor.c  the result as a tensor, and its memory
+ * sparse.c         checks, sizes, tn_convert_form() */
 #ifndef TN_SPARSE_SPARSE_PLAN_H
 #define TN_SPARSE_SPARSE_PLAN_H
 
@@ -13,28 +13,28 @@
 #include "sparse/sparse.h"
 #include "sparse/sparse_sort.h"
 
-/* The sieve of a type: exact zeros, all bits, or with `drop` whatever is not
- * above the threshold. */
-tn_sieve tn_sieve_for(const tn_dtype_info *type, bool drop, double threshold);
+/* The filter for a type.  It drops exact zeros (all bits) or, with `drop`,
+ * elements whose magnitude is not above the threshold. */
+tn_filter tn_filter_for(const tn_dtype_info *type, bool drop, double threshold);
 
 /* --- items ------------------------------------------------------------------ */
 
-/* The source in row-major order: all elements or, where it is sparse, entries.
- * An item's key is its element's number in that order. */
+/* The source in row-major order: its elements if it is dense, else its entries.
+ * The key of an item is the linear index of its element. */
 typedef struct tn_items {
     tn_form         form;
     uint64_t        count;
     size_t          width;      /* bytes of a value */
     const uint8_t  *values, *indices, *indptr;
     unsigned        index_bits; /* of indices and indptr: 32 or 64 */
-    const uint64_t *keys;       /* of entries that had to be sorted: instead of indices; else NULL */
+    const uint64_t *keys;       /* of entries that had to be sorted, instead of indices; else NULL */
     uint32_t        rank;
     const int64_t  *shape;
-    /* rows: UINT64_MAX where they do not fit, and there is no element */
-    uint64_t        elements, rows, columns;
+    uint64_t        elements, columns;
+    uint64_t        rows;       /* UINT64_MAX: more than fit, and there are no elements */
 } tn_items;
 
-/* Items at + places[i] for i < n, ascending, or with places NULL at + i. */
+/* Items at + places[i] for i < n, ascending; without places at + i. */
 typedef struct tn_item_run {
     uint64_t        at;
     const uint32_t *places;
@@ -43,43 +43,46 @@ typedef struct tn_item_run {
 
 void tn_items_keys(const tn_items *items, tn_item_run run, uint64_t *keys);
 
-/* The row of each: its key without the last dimension.  Sparse sources. */
+/* The row of each item: its key without the last dimension.  Sparse sources only. */
 void tn_items_rows(const tn_items *items, tn_item_run run, uint64_t *rows);
 
-/* Their indices as a sparse tensor of this form has them, of `bits`. */
+/* The indices of the items as a sparse tensor of this form stores them, `bits` wide. */
 void tn_items_indices(const tn_items *items, tn_item_run run, tn_form to, unsigned bits, void *indices);
 
-/* The first item whose key is not below this one, or their number; it is known to be one of low .. high. */
+/* The first item in low .. high whose key is at least `key`; `high` if there is none. */
 uint64_t tn_items_find(const tn_items *items, uint64_t key, uint64_t low, uint64_t high);
 
 /* --- the conversion ------------------------------------------------------------ */
 
 enum {
-    TN_SPARSE_CHUNK = 2048,     /* items done together, so that what is known of them stays in the first-level
-                                 * cache */
-    TN_SPARSE_KEPT  = TN_SPARSE_BLOCK / 8   /* entries of a block that is made while it is counted, at most */
+    TN_SPARSE_CHUNK = 2048,     /* items processed together: their keys and places stay in the L1 cache */
+    TN_SPARSE_FEW   = TN_SPARSE_BLOCK / 8   /* most entries of a block that the one-pass conversion buffers */
 };
+
+static inline size_t tn_sparse_chunk(uint64_t left)
+{
+    return left < TN_SPARSE_CHUNK ? (size_t)left : TN_SPARSE_CHUNK;
+}
 
 struct tn_sparse_conversion {
     tn_items      items;
-    tn_entries    sorted;       /* owned; what items refers to if they had to be sorted */
-    bool          sifted;       /* items fall through a sieve; else all stay */
-    tn_sieve      sieve;
+    tn_entries    sorted;       /* owned; items refers to it if the entries had to be sorted */
+    bool          filtered;     /* the filter drops items; else all are kept */
+    tn_filter     filter;
     const tn_sparse_kernels *kernels;
 
     tn_form       to;
     unsigned      index_bits;   /* of the result */
     uint64_t      blocks;
     uint64_t      count;        /* entries (elements) of the result */
-    uint64_t     *starts;       /* sifted into a sparse form: the first entry of each block, and `count`; else
+    uint64_t     *starts;       /* filtered into a sparse form: the first entry of each block, then `count`; else
                                  * NULL */
-    uint32_t     *row_ends;     /* dense to CSR, until there are pointers: what stays of a block up to the end
-                                 * of a row in it */
+    uint32_t     *row_ends;     /* dense to CSR, until there are row pointers: for each row, how many entries of
+                                 * its last block come before its end */
     uint8_t      *pointers;     /* of a CSR result */
-    bool          is_gathered;  /* values and indices are made already, but of blocks of more than
-                                 * TN_SPARSE_KEPT entries */
-    uint8_t      *gathered[2];
-    bool          zeroed;       /* a dense result goes where all is zero already */
+    bool          collected;    /* converted[] holds all blocks of at most TN_SPARSE_FEW entries */
+    uint8_t      *converted[2]; /* values and indices */
+    bool          zeroed;       /* the memory for a dense result is already zero */
 
     tn_tensor     result;
     tn_part       parts[3];
@@ -87,45 +90,47 @@ struct tn_sparse_conversion {
     uint64_t      limit;
 };
 
-/* The items (elements of a dense result) of a block: the first of n. */
+/* Returns the first item (element of a dense result) of a block; *n: their number. */
 uint64_t tn_sparse_items(const tn_sparse_conversion *r, uint64_t block, size_t *n);
 
 /* Bytes of an entry's indices. */
 size_t tn_sparse_index_bytes(const tn_sparse_conversion *r);
 
-/* True where places of items in their row are the indices that are wanted. */
+/* True if the places of items in their row are the indices of the result. */
 bool tn_sparse_is_direct(const tn_sparse_conversion *r);
 
-/* Counts what stays in each block: starts, and row_ends where there are. */
+/* Picks the items [at, at + n) that are kept. */
+size_t tn_sparse_pick(const tn_sparse_conversion *r, uint64_t at, size_t n, tn_picked to);
+
+/* Counts the entries of each block into `starts`, and fills row_ends if there are any. */
 tn_status tn_sparse_count(tn_sparse_conversion *r, tn_pool *pool, tn_error *err);
 
-/* Of one block, in starts[block + 1]. */
+/* Counts one block into starts[block + 1]. */
 void tn_sparse_count_block(const tn_sparse_conversion *r, uint64_t block);
 
-/* The row_ends of rows that end in [at, at + n), after `before` entries of the
- * same block: `stay` items stay there, at these places. */
+/* Sets the row_ends of rows that end in [at, at + n).  `kept` items are kept
+ * there, at these places, after `before` entries of the same block. */
 void tn_sparse_end_rows(const tn_sparse_conversion *r, uint64_t at, size_t n, const uint32_t *places,
-                        size_t stay, uint64_t before);
+                        size_t kept, uint64_t before);
 
-/* Counts as tn_sparse_count() and makes the values and indices, but those of
- * dense blocks, where that is faster: a large dense source, few entries.
- * `done` is false where nothing was counted. */
-tn_status tn_sparse_gather(tn_sparse_conversion *r, tn_pool *pool, bool *done, tn_error *err);
+/* Counts as tn_sparse_count() and converts blocks of few entries, if that is
+ * faster: for a large dense source.  *done is false if nothing was counted. */
+tn_status tn_sparse_collect(tn_sparse_conversion *r, tn_pool *pool, bool *done, tn_error *err);
 
-/* Makes counts of blocks their places. */
+/* Turns the counts of blocks into offsets. */
 void tn_sparse_add_up(tn_sparse_conversion *r);
 
-/* Fills the pointers. */
+/* Fills the row pointers. */
 tn_status tn_sparse_point(tn_sparse_conversion *r, tn_pool *pool, tn_error *err);
 
-/* Makes all blocks that were not gathered. */
-tn_status tn_sparse_make_all(const tn_sparse_conversion *r, void *values, void *indices, tn_pool *pool,
-                             tn_error *err);
+/* Converts all blocks that were not collected. */
+tn_status tn_sparse_convert_all(const tn_sparse_conversion *r, void *values, void *indices, tn_pool *pool,
+                                tn_error *err);
 
-/* The result in memory of its own, for tn_tensor_free(). */
-tn_status tn_sparse_make_tensor(tn_sparse_conversion *r, tn_pool *pool, tn_tensor **made, tn_error *err);
+/* The result with memory of its own, for tn_tensor_free(). */
+tn_status tn_sparse_tensor(tn_sparse_conversion *r, tn_pool *pool, tn_tensor **result, tn_error *err);
 
-/* Memory on cache lines, for free(). */
+/* Allocates memory on a cache line, for free(). */
 void *tn_lines_alloc(uint64_t nbytes);
 
 #endif

@@ -14,7 +14,7 @@ enum { ROOM = 12 << 10, MOST = 130, LONG = 700, TRIES = 4 };
 
 static uint8_t *src_room, *values_room, *places_room;
 
-static const size_t widths[TN_SIEVE_KINDS] = { 1, 2, 4, 8, 1, 8, 16 };
+static const size_t widths[TN_FILTER_KINDS] = { 1, 2, 4, 8, 1, 8, 16 };
 
 /* Where `size` bytes go: the beginning or the end of a room, or an odd place in it. */
 static size_t place(size_t size)
@@ -29,27 +29,27 @@ static size_t place(size_t size)
 /* --- what is looked at ------------------------------------------------------------ */
 
 /* Zeros, thresholds of floats, of integers, and ones that keep or leave out everything. */
-static tn_sieve make_sieve(tn_sieve_kind kind, unsigned how)
+static tn_filter make_filter(tn_filter_kind kind, unsigned how)
 {
-    unsigned bits = kind == TN_SIEVE_FNUZ     ? 8
-                    : kind == TN_SIEVE_PAIR_4 ? 32
-                    : kind == TN_SIEVE_PAIR_8 ? 64
+    unsigned bits = kind == TN_FILTER_FNUZ     ? 8
+                    : kind == TN_FILTER_PAIR_4 ? 32
+                    : kind == TN_FILTER_PAIR_8 ? 64
                                               : 8u << kind;
     uint64_t ones = UINT64_MAX >> (64 - bits), any = (below(UINT32_MAX) << 32 | below(UINT32_MAX)) & ones;
     switch (how) {
-    case 0:  return (tn_sieve){ kind, 0, ones, 0 };
-    case 1:  return (tn_sieve){ kind, 0, ones >> 1, any >> 1 };
-    case 2:  return (tn_sieve){ kind, any >> 2, ones, any >> 2 << 1 };
-    case 3:  return (tn_sieve){ kind, 0, ones >> 1, 0 };
-    case 4:  return (tn_sieve){ kind, 0, ones, ones };
-    default: return (tn_sieve){ kind, 0, ones >> 1, ones >> 1 };
+    case 0:  return (tn_filter){ kind, 0, ones, 0 };
+    case 1:  return (tn_filter){ kind, 0, ones >> 1, any >> 1 };
+    case 2:  return (tn_filter){ kind, any >> 2, ones, any >> 2 << 1 };
+    case 3:  return (tn_filter){ kind, 0, ones >> 1, 0 };
+    case 4:  return (tn_filter){ kind, 0, ones, ones };
+    default: return (tn_filter){ kind, 0, ones >> 1, ones >> 1 };
     }
 }
 
 /* Numbers of which about so many percent are not zero: any, ends of ranges, and ones near the limit. */
-static void fill(uint8_t *p, size_t n, size_t width, unsigned percent, const tn_sieve *s)
+static void fill(uint8_t *p, size_t n, size_t width, unsigned percent, const tn_filter *s)
 {
-    size_t unit = s->kind == TN_SIEVE_PAIR_4 || s->kind == TN_SIEVE_PAIR_8 ? width / 2 : width;
+    size_t unit = s->kind == TN_FILTER_PAIR_4 || s->kind == TN_FILTER_PAIR_8 ? width / 2 : width;
     memset(p, 0, n * width);
     for (size_t i = 0; i < n * width; i += unit) {
         if (below(100) >= percent)
@@ -87,13 +87,13 @@ static uint64_t number(const uint8_t *p, size_t width)
     }
 }
 
-static bool stays(const tn_sieve *s, const uint8_t *p)
+static bool keeps(const tn_filter *s, const uint8_t *p)
 {
     size_t width = widths[s->kind];
-    if (s->kind == TN_SIEVE_PAIR_4 || s->kind == TN_SIEVE_PAIR_8)
+    if (s->kind == TN_FILTER_PAIR_4 || s->kind == TN_FILTER_PAIR_8)
         return ((number(p, width / 2) + s->add) & s->mask) > s->limit ||
                ((number(p + width / 2, width / 2) + s->add) & s->mask) > s->limit;
-    return ((number(p, width) + s->add) & s->mask) > s->limit || (s->kind == TN_SIEVE_FNUZ && *p == 0x80);
+    return ((number(p, width) + s->add) & s->mask) > s->limit || (s->kind == TN_FILTER_FNUZ && *p == 0x80);
 }
 
 /* --- one call ---------------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ static bool check_output(const char *what, const uint8_t *p, size_t at, const ui
     return false;
 }
 
-static bool check_call(const tn_sparse_kernels *k, const tn_sieve *s, size_t n, unsigned percent)
+static bool check_call(const tn_sparse_kernels *k, const tn_filter *s, size_t n, unsigned percent)
 {
     static uint8_t want_values[LONG * 16], want_places[LONG * 4];
     size_t width = widths[s->kind], from = place(n * width), want = 0;
@@ -121,7 +121,7 @@ static bool check_call(const tn_sparse_kernels *k, const tn_sieve *s, size_t n, 
     uint8_t *src = src_room + from;
     fill(src, n, width, percent, s);
     for (size_t i = 0; i < n; i++)
-        if (stays(s, src + i * width)) {
+        if (keeps(s, src + i * width)) {
             uint32_t at = base + (uint32_t)i;
             memcpy(want_values + want * width, src + i * width, width);
             memcpy(want_places + want * 4, &at, 4);
@@ -132,8 +132,9 @@ static bool check_call(const tn_sparse_kernels *k, const tn_sieve *s, size_t n, 
     memset(values_room, CANARY, ROOM);
     memset(places_room, CANARY, ROOM);
     size_t counted = k->count[s->kind](s, src, n);
-    size_t picked = k->pick[s->kind](s, src, n, outputs & 1 ? values_room + to : NULL,
-                                     outputs & 2 ? places_room + to_places : NULL, base, room);
+    tn_picked picks = { .values = outputs & 1 ? values_room + to : NULL, .base = base, .room = room };
+    picks.places = outputs & 2 ? places_room + to_places : NULL;
+    size_t picked = k->pick[s->kind](s, src, n, picks);
     bool good = counted == want && picked == want;
     if (!good)
         printf("      expected %zu but counted %zu and picked %zu", want, counted, picked);
@@ -149,19 +150,19 @@ static bool check_call(const tn_sparse_kernels *k, const tn_sieve *s, size_t n, 
     return good;
 }
 
-static bool check_kind(const tn_sparse_kernels *k, tn_sieve_kind kind)
+static bool check_kind(const tn_sparse_kernels *k, tn_filter_kind kind)
 {
     static const unsigned percents[] = { 0, 1, 5, 50, 100 };
     for (unsigned how = 0; how < 6; how++)
         for (unsigned i = 0; i < sizeof percents / sizeof *percents; i++) {
             for (size_t n = 0; n <= MOST; n++)
                 for (unsigned tries = 0; tries < TRIES; tries++) {
-                    tn_sieve s = make_sieve(kind, how);
+                    tn_filter s = make_filter(kind, how);
                     if (!check_call(k, &s, n, percents[i]))
                         return false;
                 }
             for (unsigned tries = 0; tries < TRIES; tries++) {
-                tn_sieve s = make_sieve(kind, how);
+                tn_filter s = make_filter(kind, how);
                 if (!check_call(k, &s, below(LONG), percents[i]))
                     return false;
             }
@@ -173,15 +174,15 @@ static bool check_kind(const tn_sparse_kernels *k, tn_sieve_kind kind)
 
 static void check_level(unsigned cpu)
 {
-    static const char *const names[TN_SIEVE_KINDS] = {
+    static const char *const names[TN_FILTER_KINDS] = {
         "elements of 1 byte",           "elements of 2 bytes", "elements of 4 bytes",
         "elements of 8 bytes",          "elements of fnuz",    "elements of pairs of 4 bytes",
         "elements of pairs of 8 bytes",
     };
     tn_sparse_kernels k;
     tn_sparse_kernels_init(&k, cpu);
-    for (unsigned i = 0; i < TN_SIEVE_KINDS; i++)
-        report(tn_cpu_name(cpu), names[i], check_kind(&k, (tn_sieve_kind)i));
+    for (unsigned i = 0; i < TN_FILTER_KINDS; i++)
+        report(tn_cpu_name(cpu), names[i], check_kind(&k, (tn_filter_kind)i));
 }
 
 int main(int argc, char **argv)

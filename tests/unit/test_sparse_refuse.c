@@ -230,7 +230,7 @@ static void arguments_that_make_no_sense_are_refused(void)
     refused(&dense->t, TN_FORM_COO, NULL, TN_ERR_ARGUMENT, "part \"data\" has no data");
     dense->parts[0].data = dense->data[0];
     dense->parts[0].array.stride = (int64_t[]){ 1, 2 };
-    refused(&dense->t, TN_FORM_COO, NULL, TN_ERR_ARGUMENT, "not dense");
+    refused(&dense->t, TN_FORM_COO, NULL, TN_ERR_ARGUMENT, "expected a dense part \"data\"");
     dense->parts[0].array.stride = (int64_t[]){ 2, 1 };
     tn_tensor_free(reform(&dense->t, TN_FORM_COO, NULL));
     dense->parts[0].array.dtype = TN_INT32;

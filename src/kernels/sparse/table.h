@@ -1,44 +1,49 @@
 /* kernels/sparse/table.h - inner loops that select the entries of a sparse tensor.
  *
  * No allocation, no errors, no I/O.  Pointers may be unaligned; outputs do not
- * overlap inputs; any n, zero included; no byte beyond n elements is read, none
- * beyond what is described is written.  Every variant gives the same bits. */
+ * overlap inputs; any n, zero included.  No byte beyond n elements is read, and
+ * none beyond the room for outputs is written. */
 #ifndef TN_KERNELS_SPARSE_TABLE_H
 #define TN_KERNELS_SPARSE_TABLE_H
 
 #include "kernels/level.h"
 
 /* How an element is stored and compared. */
-typedef enum tn_sieve_kind {
-    TN_SIEVE_1,                 /* a number of so many bytes */
-    TN_SIEVE_2,
-    TN_SIEVE_4,
-    TN_SIEVE_8,
-    TN_SIEVE_FNUZ,              /* one byte, of which 0x80 is NaN: that always stays */
-    TN_SIEVE_PAIR_4,            /* two numbers of so many bytes: left out where both are */
-    TN_SIEVE_PAIR_8,
-    TN_SIEVE_KINDS
-} tn_sieve_kind;
+typedef enum tn_filter_kind {
+    TN_FILTER_1,                /* a number of 1, 2, 4 or 8 bytes */
+    TN_FILTER_2,
+    TN_FILTER_4,
+    TN_FILTER_8,
+    TN_FILTER_FNUZ,             /* one byte; 0x80 is NaN and is always kept */
+    TN_FILTER_PAIR_4,           /* two numbers of 4 or 8 bytes: dropped if both are */
+    TN_FILTER_PAIR_8,
+    TN_FILTER_KINDS
+} tn_filter_kind;
 
-/* A number x is left out where ((x + add) & mask) <= limit, unsigned, in its
- * own width: 0 always is, add <= limit. */
-typedef struct tn_sieve {
-    tn_sieve_kind kind;
-    uint64_t      add, mask, limit;
-} tn_sieve;
+/* A number x is dropped if ((x + add) & mask) <= limit, unsigned, in its own
+ * width.  add <= limit, so 0 is always dropped. */
+typedef struct tn_filter {
+    tn_filter_kind kind;
+    uint64_t       add, mask, limit;
+} tn_filter;
 
 /* Counts the elements that are kept. */
-typedef size_t (*tn_sieve_count_fn)(const tn_sieve *sieve, const void *elements, size_t n);
+typedef size_t (*tn_filter_count_fn)(const tn_filter *filter, const void *elements, size_t n);
 
-/* Those of n elements that stay, one after another: `values` themselves and, as
- * uint32, `places`: base + the place of each, modulo 2^32.  Either may be NULL.
- * There is room for `room` of each, and no more than that stay.  Returns how many do. */
-typedef size_t (*tn_sieve_pick_fn)(const tn_sieve *sieve, const void *elements, size_t n, void *values,
-                                   void *places, uint32_t base, size_t room);
+/* Where kept elements go, one after another.  Either pointer may be NULL. */
+typedef struct tn_picked {
+    uint8_t *values;
+    uint8_t *places;            /* uint32: base + the place of each element, modulo 2^32 */
+    uint32_t base;
+    size_t   room;              /* elements; no more than that are kept */
+} tn_picked;
+
+/* Copies the elements that are kept and returns their number. */
+typedef size_t (*tn_filter_pick_fn)(const tn_filter *filter, const void *elements, size_t n, tn_picked to);
 
 typedef struct tn_sparse_kernels {
-    tn_sieve_count_fn count[TN_SIEVE_KINDS];
-    tn_sieve_pick_fn  pick[TN_SIEVE_KINDS];
+    tn_filter_count_fn count[TN_FILTER_KINDS];
+    tn_filter_pick_fn  pick[TN_FILTER_KINDS];
 } tn_sparse_kernels;
 
 TN_KERNEL_TABLE(tn_sparse_kernels);

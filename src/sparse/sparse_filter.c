@@ -1,4 +1,4 @@
-/* sparse/sparse_sieve.c - which elements stay, for a type and a threshold. */
+/* sparse/sparse_filter.c - which elements stay, for a type and a threshold. */
 #include "tensor/code.h"
 #include "tensor/number.h"
 #include "sparse/sparse_plan.h"
@@ -8,13 +8,13 @@ static uint64_t ones(unsigned bits)
     return bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
 }
 
-static tn_sieve_kind kind_of(unsigned bits)
+static tn_filter_kind kind_of(unsigned bits)
 {
     switch (bits) {
-    case 8:  return TN_SIEVE_1;
-    case 16: return TN_SIEVE_2;
-    case 32: return TN_SIEVE_4;
-    default: return TN_SIEVE_8;
+    case 8:  return TN_FILTER_1;
+    case 16: return TN_FILTER_2;
+    case 32: return TN_FILTER_4;
+    default: return TN_FILTER_8;
     }
 }
 
@@ -27,7 +27,7 @@ static double value_of(const tn_dtype_info *type, uint64_t code)
 
 /* Codes without their sign count through the magnitudes: all up to the largest
  * that is not above the threshold.  NaNs come after them. */
-static tn_sieve float_sieve(const tn_dtype_info *type, double threshold)
+static tn_filter float_filter(const tn_dtype_info *type, double threshold)
 {
     unsigned ignored = type->bits - 1u - type->exponent_bits - type->mantissa_bits;     /* of tf32 */
     uint64_t low = 0, high = (tn_dtype_limit(type, false) >> ignored) + tn_dtype_has_infinity(type);
@@ -38,15 +38,15 @@ static tn_sieve float_sieve(const tn_dtype_info *type, double threshold)
         else
             high = middle - 1;
     }
-    return (tn_sieve){ .kind = type->specials == TN_SPECIALS_FNUZ ? TN_SIEVE_FNUZ : kind_of(type->bits),
+    return (tn_filter){ .kind = type->specials == TN_SPECIALS_FNUZ ? TN_FILTER_FNUZ : kind_of(type->bits),
                        .mask = ones(type->bits - 1u), .limit = low << ignored | ones(ignored) };
 }
 
 /* Integers in -threshold .. threshold, which adding the threshold makes 0 .. 2 * threshold. */
-static tn_sieve integer_sieve(const tn_dtype_info *type, double threshold)
+static tn_filter integer_filter(const tn_dtype_info *type, double threshold)
 {
     bool sign = type->kind == TN_KIND_INT || type->kind == TN_KIND_FIXED, all;
-    tn_sieve s = { .kind = kind_of(type->bits), .mask = ones(type->bits), .limit = ones(type->bits) };
+    tn_filter s = { .kind = kind_of(type->bits), .mask = ones(type->bits), .limit = ones(type->bits) };
     if (type->kind == TN_KIND_BOOL)
         all = threshold >= 1;
     else
@@ -59,19 +59,19 @@ static tn_sieve integer_sieve(const tn_dtype_info *type, double threshold)
     return s;
 }
 
-tn_sieve tn_sieve_for(const tn_dtype_info *type, bool drop, double threshold)
+tn_filter tn_filter_for(const tn_dtype_info *type, bool drop, double threshold)
 {
     bool complex = type->kind == TN_KIND_COMPLEX, wide = type->bits == 128;
     const tn_dtype_info *half = tn_dtype_get(wide ? TN_FLOAT64 : TN_FLOAT32);
-    tn_sieve s;
+    tn_filter s;
     if (!drop)
-        return (tn_sieve){ .kind = wide ? TN_SIEVE_PAIR_8 : kind_of(type->bits),
+        return (tn_filter){ .kind = wide ? TN_FILTER_PAIR_8 : kind_of(type->bits),
                            .mask = wide ? UINT64_MAX : ones(type->bits) };
     if (type->kind == TN_KIND_FLOAT || complex)
-        s = float_sieve(complex ? half : type, threshold);
+        s = float_filter(complex ? half : type, threshold);
     else
-        s = integer_sieve(type, threshold);
+        s = integer_filter(type, threshold);
     if (complex)
-        s.kind = wide ? TN_SIEVE_PAIR_8 : TN_SIEVE_PAIR_4;
+        s.kind = wide ? TN_FILTER_PAIR_8 : TN_FILTER_PAIR_4;
     return s;
 }
