@@ -1,21 +1,21 @@
-/* sparse/sparse_entries.c - the indices of sparse tensors: their keys, and whether they are right. */
+/* sparse/sparse_entries.c - reads and checks the indices of sparse tensors. */
 #include "sparse/sparse_entries.h"
 #include "tensor/indices.h"
+#include "kernels/level.h"
 #include "sparse/sparse_sort.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-    BLOCK = 512,                /* keys at a time: in the first cache */
+    BLOCK = 512,                /* keys at a time: they stay in the L1 cache */
     SPAN  = 1 << 16             /* entries checked by one item of work */
 };
 
 tn_entry_view tn_entry_view_of(const tn_tensor *t)
 {
     tn_entry_view v = { .tensor = t, .values = t->parts[0].data, .indices = t->parts[1].data,
-                        .type = t->parts[1].array.dtype,
-                        .count = (uint64_t)t->parts[0].array.shape[0] };
+                        .type = t->parts[1].array.dtype, .count = (uint64_t)t->parts[0].array.shape[0] };
     if (t->nparts == 3) {
         v.indptr = t->parts[2].data;
         v.rows = (uint64_t)t->parts[2].array.shape[0] - 1;
@@ -31,10 +31,9 @@ static uint64_t pointer_at(const tn_entry_view *v, uint64_t row)
 
 /* --- keys ---------------------------------------------------------------- */
 
-/* Compiled for each type, and for matrices. */
-static inline __attribute__((always_inline)) bool coo_keys_of(const tn_entry_view *v, uint64_t first,
-                                                              size_t n, uint64_t *restrict keys,
-                                                              tn_dtype type, uint32_t rank)
+/* Compiled once per type, and once more for matrices. */
+INLINE bool coo_keys_ranked(const tn_entry_view *v, uint64_t first, size_t n, uint64_t *restrict keys,
+                            tn_dtype type, uint32_t rank)
 {
     const int64_t *shape = v->tensor->shape;
     uint64_t at = first * rank;
@@ -51,20 +50,19 @@ static inline __attribute__((always_inline)) bool coo_keys_of(const tn_entry_vie
     return !outside;
 }
 
-static bool coo_keys(const tn_entry_view *v, uint64_t first, size_t n, uint64_t *keys)
+INLINE bool coo_keys_typed(const tn_entry_view *v, uint64_t first, size_t n, uint64_t *keys, tn_dtype type)
 {
     uint32_t rank = v->tensor->rank;
-    bool matrix = rank == 2;
+    return rank == 2 ? coo_keys_ranked(v, first, n, keys, type, 2)
+                     : coo_keys_ranked(v, first, n, keys, type, rank);
+}
+
+static bool coo_keys(const tn_entry_view *v, uint64_t first, size_t n, uint64_t *keys)
+{
     switch (v->type) {
-    case TN_INT32:
-        return matrix ? coo_keys_of(v, first, n, keys, TN_INT32, 2)
-                      : coo_keys_of(v, first, n, keys, TN_INT32, rank);
-    case TN_UINT32:
-        return matrix ? coo_keys_of(v, first, n, keys, TN_UINT32, 2)
-                      : coo_keys_of(v, first, n, keys, TN_UINT32, rank);
-    default:
-        return matrix ? coo_keys_of(v, first, n, keys, TN_UINT64, 2)
-                      : coo_keys_of(v, first, n, keys, TN_UINT64, rank);
+    case TN_INT32:  return coo_keys_typed(v, first, n, keys, TN_INT32);
+    case TN_UINT32: return coo_keys_typed(v, first, n, keys, TN_UINT32);
+    default:        return coo_keys_typed(v, first, n, keys, TN_UINT64);
     }
 }
 
@@ -82,7 +80,7 @@ static uint64_t row_of(const tn_entry_view *v, uint64_t entry)
     return low;
 }
 
-/* The last row has what is left: pointers may have changed since they were checked. */
+/* The last row gets all remaining entries: pointers may have changed since they were checked. */
 static bool csr_keys(const tn_entry_view *v, uint64_t first, size_t n, uint64_t *restrict keys)
 {
     uint64_t row = row_of(v, first);
@@ -112,7 +110,7 @@ tn_indices_text tn_entry_indices(const tn_entry_view *v, uint64_t key)
         key /= (uint64_t)v->tensor->shape[i];
     }
     tn_indices_text t = { "(" };
-    size_t n = 1, room = sizeof t.text - 32;        /* for one more, and the end */
+    size_t n = 1, room = sizeof t.text - 32;        /* for one more index and the end */
     uint32_t shown = 0;
     for (; shown < rank && n < room; shown++)
         n += (size_t)snprintf(t.text + n, sizeof t.text - n, "%s%llu", shown ? ", " : "",
@@ -126,7 +124,7 @@ tn_indices_text tn_entry_indices(const tn_entry_view *v, uint64_t key)
 typedef struct checking {
     tn_entry_view   v;
     tn_entry_order *order;
-    tn_entry_order *found;          /* one per result: of its span */
+    tn_entry_order *found;          /* one per result */
 } checking;
 
 static uint64_t span_size(uint64_t count, uint64_t span)
@@ -152,25 +150,25 @@ static tn_status check_pointers(void *context, uint64_t item, tn_pool_use use, t
 
 tn_status tn_entry_fail_changed(tn_error *err)
 {
-    return tn_fail(err, TN_ERR_CORRUPT, "the indices have changed while they were read");
+    return tn_fail(err, TN_ERR_CORRUPT, "the indices changed while they were read");
 }
 
-/* The first index outside the shape among those of n entries, of which one is. */
+/* Names the first index outside the shape; one of the n entries has one. */
 static tn_status fail_index(const tn_entry_view *v, uint64_t first, size_t n, tn_error *err)
 {
     uint32_t columns = v->indptr ? 1 : v->tensor->rank, before = v->tensor->rank - columns;
     for (uint64_t i = first * columns; i < (first + n) * columns; i++) {
         uint64_t found = tn_index_get(v->type, v->indices, i);
         uint32_t dimension = before + (uint32_t)(i % columns);
-        if (found >= (uint64_t)v->tensor->shape[dimension])
-            return tn_fail(
-                err, TN_ERR_CORRUPT, "%s",
-                tn_index_fault(v->type, i / columns, dimension, v->tensor->shape[dimension], found).text);
+        int64_t extent = v->tensor->shape[dimension];
+        if (found >= (uint64_t)extent)
+            return tn_fail(err, TN_ERR_CORRUPT, "%s",
+                           tn_index_fault(v->type, i / columns, dimension, extent, found).text);
     }
     return tn_entry_fail_changed(err);
 }
 
-static bool is_ascending(const uint64_t *keys, size_t n)
+bool tn_is_ascending(const uint64_t *keys, size_t n)
 {
     unsigned wrong = 0;
     for (size_t i = 1; i < n; i++)
@@ -181,7 +179,7 @@ static bool is_ascending(const uint64_t *keys, size_t n)
 /* keys[0] is that of entry `first`. */
 static tn_entry_order order_of(const uint64_t *keys, size_t n, uint64_t first)
 {
-    if (!is_ascending(keys, n))
+    if (!tn_is_ascending(keys, n))
         for (size_t i = 1; i < n; i++)
             if (keys[i] <= keys[i - 1])
                 return (tn_entry_order){ .first_wrong = first + i, .duplicate = keys[i] == keys[i - 1] };
@@ -195,7 +193,7 @@ static tn_status check_span(void *context, uint64_t item, tn_pool_use use, tn_er
     uint64_t at = item * SPAN, end = at + span_size(v->count, item), keys[BLOCK + 1];
     tn_entry_order order = { .ascending = true };
     if (at)
-        tn_entry_keys(v, at - 1, 1, keys);      /* the span that has it checks it */
+        tn_entry_keys(v, at - 1, 1, keys);      /* the span before checks it */
     for (size_t n; at < end; at += n) {
         n = end - at < BLOCK ? (size_t)(end - at) : BLOCK;
         if (!tn_entry_keys(v, at, n, keys + 1))

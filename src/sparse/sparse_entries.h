@@ -1,4 +1,4 @@
-/* sparse/sparse_entries.h - the entries of a sparse tensor as they lie in memory. */
+/* sparse/sparse_entries.h - the entries of a sparse tensor in memory. */
 #ifndef TN_SPARSE_SPARSE_ENTRIES_H
 #define TN_SPARSE_SPARSE_ENTRIES_H
 
@@ -15,15 +15,17 @@ typedef struct tn_entry_view {
 
 tn_entry_view tn_entry_view_of(const tn_tensor *tensor);
 
-/* The keys of n entries from number `first` on: what they are numbered by in
- * row-major order.  False where an index is outside the shape.  The pointers of CSR
- * are known to ascend; where they do not any more, keys are any. */
+/* The keys of n entries from number `first` on: their linear indices in
+ * row-major order.  False if an index is outside the shape.  The row pointers of
+ * CSR must ascend; if they no longer do, keys have any value. */
 bool tn_entry_keys(const tn_entry_view *v, uint64_t first, size_t n, uint64_t *keys);
 
-/* Where those that were found to be right are not when they are read again: TN_ERR_CORRUPT. */
+/* TN_ERR_CORRUPT: indices that were right are wrong when they are read again. */
 tn_status tn_entry_fail_changed(tn_error *err);
 
-/* "(0, 5)": the indices that a key stands for, as messages show them. */
+bool tn_is_ascending(const uint64_t *keys, size_t n);
+
+/* "(0, 5)": the indices of a key, for messages. */
 typedef struct tn_indices_text { char text[120]; } tn_indices_text;
 tn_indices_text tn_entry_indices(const tn_entry_view *v, uint64_t key);
 

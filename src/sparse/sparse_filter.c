@@ -1,4 +1,4 @@
-/* sparse/sparse_filter.c - which elements stay, for a type and a threshold. */
+/* sparse/sparse_filter.c - which elements are kept, for a type and a threshold. */
 #include "tensor/code.h"
 #include "tensor/number.h"
 #include "sparse/sparse_plan.h"
@@ -25,8 +25,8 @@ static double value_of(const tn_dtype_info *type, uint64_t code)
     return tn_value_get(type->dtype, &element, 0).re;
 }
 
-/* Codes without their sign count through the magnitudes: all up to the largest
- * that is not above the threshold.  NaNs come after them. */
+/* Codes without their sign are in the order of magnitudes, NaN last.  The limit
+ * is the largest code that is not above the threshold. */
 static tn_filter float_filter(const tn_dtype_info *type, double threshold)
 {
     unsigned ignored = type->bits - 1u - type->exponent_bits - type->mantissa_bits;     /* of tf32 */
@@ -42,7 +42,7 @@ static tn_filter float_filter(const tn_dtype_info *type, double threshold)
                        .mask = ones(type->bits - 1u), .limit = low << ignored | ones(ignored) };
 }
 
-/* Integers in -threshold .. threshold, which adding the threshold makes 0 .. 2 * threshold. */
+/* Adding the threshold maps the integers -threshold .. threshold to 0 .. 2 * threshold. */
 static tn_filter integer_filter(const tn_dtype_info *type, double threshold)
 {
     bool sign = type->kind == TN_KIND_INT || type->kind == TN_KIND_FIXED, all;
@@ -62,16 +62,14 @@ static tn_filter integer_filter(const tn_dtype_info *type, double threshold)
 tn_filter tn_filter_for(const tn_dtype_info *type, bool drop, double threshold)
 {
     bool complex = type->kind == TN_KIND_COMPLEX, wide = type->bits == 128;
-    const tn_dtype_info *half = tn_dtype_get(wide ? TN_FLOAT64 : TN_FLOAT32);
-    tn_filter s;
-    if (!drop)
-        return (tn_filter){ .kind = wide ? TN_FILTER_PAIR_8 : kind_of(type->bits),
-                           .mask = wide ? UINT64_MAX : ones(type->bits) };
-    if (type->kind == TN_KIND_FLOAT || complex)
-        s = float_filter(complex ? half : type, threshold);
-    else
-        s = integer_filter(type, threshold);
-    if (complex)
-        s.kind = wide ? TN_FILTER_PAIR_8 : TN_FILTER_PAIR_4;
-    return s;
+    tn_filter f = { .kind = kind_of(type->bits), .mask = ones(type->bits) };
+    if (drop && (type->kind == TN_KIND_FLOAT || complex))
+        f = float_filter(tn_real_type(type), threshold);
+    else if (drop)
+        f = integer_filter(type, threshold);
+    if (wide)
+        f.kind = TN_FILTER_PAIR_8;
+    else if (drop && complex)
+        f.kind = TN_FILTER_PAIR_4;
+    return f;
 }

@@ -1,16 +1,12 @@
-/* sparse/sparse_items.c - where the items of a source are: keys, rows, indices.
+/* sparse/sparse_items.c - the items of a source: their keys, rows and indices.
  *
- * Indices are not negative, so that of their types only the width matters.
- *
- * They were checked, but are read again from what may be a file that somebody
- * writes to.  What comes of that is wrong; where memory depends on it, it is
- * compared again. */
+ * Indices were checked: they are not negative, so only the width of their type
+ * matters.  They are read again from what may be a file that somebody writes to.
+ * The result is then wrong, but places in memory are checked again. */
 #include "tensor/code.h"
 #include "sparse/sparse_plan.h"
 
-#define ALWAYS static inline __attribute__((always_inline))
-
-ALWAYS uint64_t item_at(tn_item_run run, size_t i)
+INLINE uint64_t item_at(tn_item_run run, size_t i)
 {
     return run.at + (run.places ? run.places[i] : i);
 }
@@ -18,7 +14,7 @@ ALWAYS uint64_t item_at(tn_item_run run, size_t i)
 /* --- COO: rows of indices into numbers ------------------------------------------ */
 
 /* The first `dims` indices of an item as one number. */
-ALWAYS uint64_t fold(const tn_items *s, uint64_t item, uint32_t dims, unsigned bits)
+INLINE uint64_t fold(const tn_items *s, uint64_t item, uint32_t dims, unsigned bits)
 {
     uint64_t number = 0;
     for (uint32_t d = 0; d < dims; d++)
@@ -26,13 +22,13 @@ ALWAYS uint64_t fold(const tn_items *s, uint64_t item, uint32_t dims, unsigned b
     return number;
 }
 
-ALWAYS void fold_all(const tn_items *s, tn_item_run run, uint32_t dims, unsigned bits, uint64_t *numbers)
+INLINE void fold_all(const tn_items *s, tn_item_run run, uint32_t dims, unsigned bits, uint64_t *numbers)
 {
     for (size_t i = 0; i < run.n; i++)
         numbers[i] = fold(s, item_at(run, i), dims, bits);
 }
 
-/* Matrices and their rows are most of what there is: loops of their own. */
+/* Matrices and their rows are common, so they have their own loops. */
 static void fold_items(const tn_items *s, tn_item_run run, uint32_t dims, uint64_t *numbers)
 {
     bool narrow = s->index_bits == 32;
@@ -50,7 +46,7 @@ static void fold_items(const tn_items *s, tn_item_run run, uint32_t dims, uint64
 
 /* --- CSR: rows from pointers ------------------------------------------------------- */
 
-/* The row that has this item: the last one that does not begin after it. */
+/* The row of an item: the last one that does not begin after it. */
 static uint64_t row_of_item(const tn_items *s, uint64_t item)
 {
     uint64_t low = 0, high = s->rows - 1;
@@ -65,7 +61,7 @@ static uint64_t row_of_item(const tn_items *s, uint64_t item)
 }
 
 /* numbers[i] is the row, or with `keys` the key. */
-ALWAYS void walk_rows(const tn_items *s, tn_item_run run, bool keys, unsigned bits, uint64_t *numbers)
+INLINE void walk_rows(const tn_items *s, tn_item_run run, bool keys, unsigned bits, uint64_t *numbers)
 {
     if (!run.n)
         return;
@@ -133,7 +129,7 @@ uint64_t tn_items_find(const tn_items *s, uint64_t key, uint64_t low, uint64_t h
     if (key >= s->elements)
         return high;
     bool rows = s->form == TN_FORM_CSR && !s->keys;
-    if (rows) {                             /* within a row, columns take the place of keys */
+    if (rows) {                             /* within a row, columns replace keys */
         uint64_t begin = tn_code_get(s->indptr, key / s->columns, s->index_bits);
         uint64_t end = tn_code_get(s->indptr, key / s->columns + 1, s->index_bits);
         high = end < high ? end : high;
@@ -153,37 +149,43 @@ uint64_t tn_items_find(const tn_items *s, uint64_t key, uint64_t low, uint64_t h
 
 /* --- indices ------------------------------------------------------------------------------- */
 
-/* Of each item `take` indices from `skip` on, of a source that has `step` for each. */
-ALWAYS void copy_indices(const tn_items *s, tn_item_run run, uint32_t step, uint32_t take, unsigned from_bits,
+/* The indices that a sparse source has per item. */
+INLINE uint32_t indices_per_item(const tn_items *s)
+{
+    return s->form == TN_FORM_COO ? s->rank : 1;
+}
+
+/* The last `take` indices of each item. */
+INLINE void copy_indices(const tn_items *s, tn_item_run run, uint32_t take, unsigned from_bits,
                          unsigned to_bits, void *to)
 {
-    uint32_t skip = step - take;
+    uint32_t step = indices_per_item(s), skip = step - take;
     for (size_t i = 0; i < run.n; i++)
         for (uint32_t d = 0; d < take; d++)
             tn_code_put(to, i * take + d, to_bits,
                         tn_code_get(s->indices, item_at(run, i) * step + skip + d, from_bits));
 }
 
-static void take_indices(const tn_items *s, tn_item_run run, uint32_t step, uint32_t take, unsigned bits,
-                         void *to)
+static void take_indices(const tn_items *s, tn_item_run run, uint32_t take, unsigned bits, void *to)
 {
     bool from_narrow = s->index_bits == 32, to_narrow = bits == 32;
-    if (s->index_bits == bits && step == take && !run.places)
-        memcpy(to, s->indices + run.at * step * (bits / 8), run.n * step * (bits / 8));
+    size_t item_bytes = take * (bits / 8);
+    if (s->index_bits == bits && indices_per_item(s) == take && !run.places)
+        memcpy(to, s->indices + run.at * item_bytes, run.n * item_bytes);
     else if (from_narrow && to_narrow && take == 1)
-        copy_indices(s, run, step, 1, 32, 32, to);
+        copy_indices(s, run, 1, 32, 32, to);
     else if (from_narrow && to_narrow)
-        copy_indices(s, run, step, take, 32, 32, to);
+        copy_indices(s, run, take, 32, 32, to);
     else if (from_narrow)
-        copy_indices(s, run, step, take, 32, 64, to);
+        copy_indices(s, run, take, 32, 64, to);
     else if (to_narrow)
-        copy_indices(s, run, step, take, 64, 32, to);
+        copy_indices(s, run, take, 64, 32, to);
     else
-        copy_indices(s, run, step, take, 64, 64, to);
+        copy_indices(s, run, take, 64, 64, to);
 }
 
-/* Keys into rows of indices: divisions only where a row of the tensor begins. */
-ALWAYS void unfold(const tn_items *s, const uint64_t *keys, size_t n, unsigned bits, uint8_t *to)
+/* Converts keys to indices; divides only where a row of the tensor begins. */
+INLINE void unfold(const tn_items *s, const uint64_t *keys, size_t n, unsigned bits, uint8_t *to)
 {
     uint64_t index[TN_MAX_RANK], begin = 0, end = 0;
     uint32_t last = s->rank - 1;
@@ -201,8 +203,8 @@ ALWAYS void unfold(const tn_items *s, const uint64_t *keys, size_t n, unsigned b
     }
 }
 
-/* Keys into indices along the last dimension. */
-ALWAYS void columns_of(const tn_items *s, const uint64_t *keys, size_t n, unsigned bits, uint8_t *to)
+/* Converts keys to indices along the last dimension. */
+INLINE void columns_of(const tn_items *s, const uint64_t *keys, size_t n, unsigned bits, uint8_t *to)
 {
     uint64_t begin = 0, end = 0;
     for (size_t i = 0; i < n; i++) {
@@ -225,23 +227,18 @@ static void indices_of_keys(const tn_items *s, const uint64_t *keys, size_t n, t
 
 void tn_items_indices(const tn_items *s, tn_item_run run, tn_form to, unsigned bits, void *indices)
 {
-    if (!s->keys && s->form == TN_FORM_COO) {
-        take_indices(s, run, s->rank, to == TN_FORM_COO ? s->rank : 1, bits, indices);
-        return;
-    }
-    if (!s->keys && s->form == TN_FORM_CSR && to == TN_FORM_CSR) {
-        take_indices(s, run, 1, 1, bits, indices);
+    uint32_t wanted = to == TN_FORM_CSR ? 1 : s->rank;
+    if (!s->keys && (s->form == TN_FORM_COO || (s->form == TN_FORM_CSR && to == TN_FORM_CSR))) {
+        take_indices(s, run, wanted, bits, indices);
         return;
     }
     uint64_t keys[TN_SPARSE_CHUNK];
     uint8_t *out = indices;
-    size_t row_bytes = (to == TN_FORM_CSR ? 1 : s->rank) * (bits / 8);
     for (size_t i = 0; i < run.n; i += TN_SPARSE_CHUNK) {
-        size_t few = run.n - i < TN_SPARSE_CHUNK ? run.n - i : TN_SPARSE_CHUNK;
-        tn_item_run some = { run.at + i, NULL, few };
+        tn_item_run some = { run.at + i, NULL, tn_sparse_chunk(run.n - i) };
         if (run.places)
-            some = (tn_item_run){ run.at, run.places + i, few };
+            some = (tn_item_run){ run.at, run.places + i, some.n };
         tn_items_keys(s, some, keys);
-        indices_of_keys(s, keys, few, to, bits, out + i * row_bytes);
+        indices_of_keys(s, keys, some.n, to, bits, out + i * wanted * (bits / 8));
     }
 }

@@ -1,21 +1,23 @@
-/* sparse/sparse_sort.c - the entries of a sparse tensor in row-major order.
+/* sparse/sparse_sort.c - sorts the entries of a sparse tensor into row-major order.
  *
- * Entries are dealt into buckets by the high bits of their keys, on all cores:
- * each span of them is counted first, so that it knows the place of its entries in
- * every bucket, and those with the same key stay in their order.  A bucket that
- * fits a cache is a piece, which one worker sorts; larger ones are dealt again,
- * by the highest bits that differ in them.
+ * A parallel radix sort.  Entries are partitioned into buckets by the high bits
+ * of their keys, on all cores: each span of entries is counted first, so it knows
+ * where its entries go in every bucket, and entries with the same key keep their
+ * order.  A bucket that fits a cache becomes a piece, which one worker sorts.
+ * Larger buckets are partitioned again by the highest bits that differ in them.
  *
- * Indices are read for counting and again for dealing, from what may be a file
- * that somebody writes to: a key outside the range or a bucket of another size
- * is refused, and after that all is in memory of our own.
+ * Indices are read twice, for counting and for partitioning, from what may be a
+ * file that somebody writes to.  If a key is then outside the range, or a bucket
+ * has another size, the sort fails.  After that everything is in our own memory.
  *
- * The result is made in the memory that they are dealt into: 8 bytes an entry and its
- * value.  Buckets that are dealt again take as much once more, one at a time. */
+ * The result is written to the memory of the buckets: 8 bytes and the value per
+ * entry.  Buckets that are partitioned again need as much once more, one at a
+ * time. */
 #include "sparse/sparse_sort.h"
 #include "base/pages.h"
 #include "base/vector.h"
 #include "tensor/number.h"
+#include "kernels/level.h"
 #include "kernels/stream.h"
 #include "sparse/sparse_entries.h"
 
@@ -24,14 +26,13 @@
 #include <stdlib.h>
 
 enum {
-    BLOCK        = 512,         /* keys at a time: in the first cache */
+    BLOCK        = 512,         /* keys at a time: they stay in the L1 cache */
     PIECE        = 1 << 17,     /* entries that one worker sorts */
     BUCKET       = 1 << 13,     /* entries that a bucket should have at least */
-    MAX_BITS     = 12,          /* of a key, dealt by at a time */
+    MAX_BITS     = 12,          /* of a key per partition */
     FEW          = 24,          /* words that are sorted by insertion */
-    PIECE_BITS   = 15,          /* of a word in a piece */
-    LEVELS       = 13           /* of buckets within each other in a piece: each takes 5 bits of a word or
-                                 * more */
+    PIECE_BITS   = 15,          /* of a word per partition of a piece */
+    LEVELS       = 13           /* of nested buckets in a piece: each takes at least 5 bits of a word */
 };
 
 __extension__ typedef __int128 wide;
@@ -53,22 +54,24 @@ static const range no_range = { UINT64_MAX, 0 };
 
 static range join(range a, range b)
 {
-    return (range){ a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high };
+    a.low = b.low < a.low ? b.low : a.low;
+    a.high = b.high > a.high ? b.high : a.high;
+    return a;
 }
 
-/* --- dealing into buckets ------------------------------------------------ */
+/* --- partitioning into buckets ------------------------------------------- */
 
-/* What is next to be written of a bucket, by one worker. */
+/* The next cache line of a bucket, filled by one worker. */
 typedef struct line {
     _Alignas(TN_LINE) uint8_t keys[TN_LINE];
     uint8_t values[TN_LINE];
 } line;
 
-typedef struct deal {
-    const tn_entry_view *v;     /* has the keys to deal, or NULL: */
+typedef struct partition {
+    const tn_entry_view *v;     /* has the keys; NULL: from_keys has them */
     const uint64_t *from_keys;
     const uint8_t  *from_values;
-    uint64_t       *keys;       /* where they are dealt to */
+    uint64_t       *keys;       /* the buckets, one after another */
     uint8_t        *values;
     size_t          size;       /* of a value */
     uint64_t        count, per_span;
@@ -77,15 +80,14 @@ typedef struct deal {
     range          *span_used;  /* smallest and largest key of each span */
     unsigned        shift;
     size_t          buckets;    /* key k goes into bucket (k - used.low) >> shift */
-    uint64_t       *next;       /* [spans][buckets]: how many entries; then the place of the first; of the
-                                 * next one */
-    uint64_t       *ends;       /* [spans][buckets]: the place after the last one */
-    uint64_t       *first;      /* [workers][buckets]: the place of the first one of a span */
+    uint64_t       *next;       /* [spans][buckets]: first counts of entries, then the place of the next entry */
+    uint64_t       *ends;       /* [spans][buckets]: the place after the last entry */
+    uint64_t       *first;      /* [workers][buckets]: the place of the first entry of a span */
     line           *lines;      /* [workers][buckets] */
-} deal;
+} partition;
 
 /* The entries of a span, [*first, *end). */
-static void span_bounds(const deal *d, uint64_t span, uint64_t *first, uint64_t *end)
+static void span_bounds(const partition *d, uint64_t span, uint64_t *first, uint64_t *end)
 {
     *first = span * d->per_span < d->count ? span * d->per_span : d->count;
     *end = d->count - *first < d->per_span ? d->count : *first + d->per_span;
@@ -93,7 +95,7 @@ static void span_bounds(const deal *d, uint64_t span, uint64_t *first, uint64_t 
 
 static size_t block_size(uint64_t left) { return left < BLOCK ? (size_t)left : BLOCK; }
 
-static const uint64_t *keys_of(const deal *d, uint64_t first, size_t n, uint64_t *buffer)
+static const uint64_t *keys_of(const partition *d, uint64_t first, size_t n, uint64_t *buffer)
 {
     if (!d->v)
         return d->from_keys + first;
@@ -103,7 +105,7 @@ static const uint64_t *keys_of(const deal *d, uint64_t first, size_t n, uint64_t
 
 static tn_status count_span(void *context, uint64_t span, tn_pool_use use, tn_error *err)
 {
-    const deal *d = context;
+    const partition *d = context;
     (void)use;
     range r = no_range;
     uint64_t at, end, buffer[BLOCK], *counts = d->next + span * d->buckets;
@@ -121,10 +123,9 @@ static tn_status count_span(void *context, uint64_t span, tn_pool_use use, tn_er
     return TN_OK;
 }
 
-/* Puts what has the place `at` into the line, and the line where it belongs
- * when it is full.  What is before `first` is not ours. */
-static inline __attribute__((always_inline)) void put(uint8_t *to, uint8_t *from_line, uint64_t at,
-                                                      uint64_t first, const void *item, size_t size)
+/* Stores an item at place `at` in the line.  A full line is written to the
+ * bucket, but nothing before place `first`: that belongs to another span. */
+INLINE void append(uint8_t *to, uint8_t *from_line, uint64_t at, uint64_t first, const void *item, size_t size)
 {
     const uint64_t most = TN_LINE / size, place = at % most;
     memcpy(from_line + place * size, item, size);
@@ -136,23 +137,22 @@ static inline __attribute__((always_inline)) void put(uint8_t *to, uint8_t *from
         memcpy(to + first * size, from_line + first % most * size, (at + 1 - first) * size);
 }
 
-/* What is left in a line. */
-static void put_rest(uint8_t *to, const uint8_t *from_line, uint64_t end, uint64_t first, size_t size)
+/* Writes the rest of a line. */
+static void flush(uint8_t *to, const uint8_t *from_line, uint64_t end, uint64_t first, size_t size)
 {
     uint64_t most = TN_LINE / size, begin = end - end % most < first ? first : end - end % most;
     memcpy(to + begin * size, from_line + begin % most * size, (end - begin) * size);
 }
 
-/* What a worker has in hand of a span, for each bucket. */
-typedef struct hand {
-    uint64_t *first;            /* the place of its first entry */
-    uint64_t *next;             /* of the next one */
+/* The places of one span in each bucket. */
+typedef struct places {
+    uint64_t *first, *next;     /* of the first entry and of the next one */
     line     *lines;
-} hand;
+} places;
 
-/* False where there is no such bucket, or more in all than were counted.  Compiled for each size. */
-static inline __attribute__((always_inline)) bool deal_sized(const deal *d, hand h, const uint64_t *keys,
-                                                             const uint8_t *values, size_t n, size_t size)
+/* False if there is no such bucket, or more entries than were counted.  Compiled once per size. */
+INLINE bool partition_sized(const partition *d, places h, const uint64_t *keys, const uint8_t *values,
+                            size_t n, size_t size)
 {
     uint8_t *to_keys = (uint8_t *)d->keys, *to_values = d->values;
     uint64_t low = d->used.low, buckets = d->buckets, count = d->count;
@@ -162,47 +162,48 @@ static inline __attribute__((always_inline)) bool deal_sized(const deal *d, hand
         if (b >= buckets || h.next[b] >= count)
             return false;
         uint64_t at = h.next[b]++;
-        put(to_keys, h.lines[b].keys, at, h.first[b], &keys[i], sizeof *keys);
-        put(to_values, h.lines[b].values, at, h.first[b], values + i * size, size);
+        append(to_keys, h.lines[b].keys, at, h.first[b], &keys[i], sizeof *keys);
+        append(to_values, h.lines[b].values, at, h.first[b], values + i * size, size);
     }
     return true;
 }
 
-static bool deal_block(const deal *d, hand h, const uint64_t *keys, const uint8_t *values, size_t n)
+static bool partition_block(const partition *d, places h, const uint64_t *keys, const uint8_t *values,
+                            size_t n)
 {
     switch (d->size) {
-    case 1:  return deal_sized(d, h, keys, values, n, 1);
-    case 2:  return deal_sized(d, h, keys, values, n, 2);
-    case 4:  return deal_sized(d, h, keys, values, n, 4);
-    case 8:  return deal_sized(d, h, keys, values, n, 8);
-    default: return deal_sized(d, h, keys, values, n, 16);
+    case 1:  return partition_sized(d, h, keys, values, n, 1);
+    case 2:  return partition_sized(d, h, keys, values, n, 2);
+    case 4:  return partition_sized(d, h, keys, values, n, 4);
+    case 8:  return partition_sized(d, h, keys, values, n, 8);
+    default: return partition_sized(d, h, keys, values, n, 16);
     }
 }
 
-static tn_status deal_span(void *context, uint64_t span, tn_pool_use use, tn_error *err)
+static tn_status partition_span(void *context, uint64_t span, tn_pool_use use, tn_error *err)
 {
-    const deal *d = context;
+    const partition *d = context;
     size_t mine = use.scratch * d->buckets;
-    hand h = { .first = d->first + mine, .next = d->next + span * d->buckets, .lines = d->lines + mine };
+    places h = { .first = d->first + mine, .next = d->next + span * d->buckets, .lines = d->lines + mine };
     uint64_t at, end, buffer[BLOCK];
     memcpy(h.first, h.next, d->buckets * sizeof *h.first);
     span_bounds(d, span, &at, &end);
     bool same = true;
     for (size_t n; at < end && same; at += n) {
         n = block_size(end - at);
-        same = deal_block(d, h, keys_of(d, at, n, buffer), d->from_values + at * d->size, n);
+        same = partition_block(d, h, keys_of(d, at, n, buffer), d->from_values + at * d->size, n);
     }
     same = same && memcmp(h.next, d->ends + span * d->buckets, d->buckets * sizeof *h.next) == 0;
     for (size_t b = 0; b < d->buckets && same; b++) {
-        put_rest((uint8_t *)d->keys, h.lines[b].keys, h.next[b], h.first[b], sizeof *d->keys);
-        put_rest(d->values, h.lines[b].values, h.next[b], h.first[b], d->size);
+        flush((uint8_t *)d->keys, h.lines[b].keys, h.next[b], h.first[b], sizeof *d->keys);
+        flush(d->values, h.lines[b].values, h.next[b], h.first[b], d->size);
     }
     tn_stream_fence();
     return same ? TN_OK : tn_entry_fail_changed(err);
 }
 
-/* Counts become places: those of a bucket in the order of the spans. */
-static void find_places(deal *d)
+/* Turns counts into places: within a bucket, spans keep their order. */
+static void find_places(partition *d)
 {
     uint64_t place = 0;
     for (size_t b = 0; b < d->buckets; b++)
@@ -214,14 +215,14 @@ static void find_places(deal *d)
         }
 }
 
-/* Where a bucket that was dealt ends: where its last span stopped. */
-static uint64_t bucket_end(const deal *d, size_t bucket)
+/* The end of a filled bucket: where its last span stopped. */
+static uint64_t bucket_end(const partition *d, size_t bucket)
 {
     return d->next[(d->spans - 1) * d->buckets + bucket];
 }
 
-/* Buckets by the highest bits that differ in the range; few entries need one only. */
-static void choose_buckets(deal *d)
+/* Buckets take the highest bits that differ in the range.  Few entries need only one bucket. */
+static void choose_buckets(partition *d)
 {
     uint64_t used = d->used.high - d->used.low;
     unsigned bits = d->count > PIECE ? bit_width(d->count / BUCKET) : 0, width = bit_width(used);
@@ -230,8 +231,8 @@ static void choose_buckets(deal *d)
     d->buckets = (size_t)(used >> d->shift) + 1;
 }
 
-/* Counts, in the range that is used if it turns out to be narrower. */
-static tn_status deal_begin(deal *d, tn_pool *pool, tn_error *err)
+/* Counts the entries of each bucket; again with a narrower range if the keys use only that. */
+static tn_status count_buckets(partition *d, tn_pool *pool, tn_error *err)
 {
     const tn_ordered task = { .work = count_span, .context = d };
     uint64_t most = d->count / BUCKET + 1, wanted = 4 * (uint64_t)tn_pool_jobs(pool);
@@ -255,9 +256,9 @@ static tn_status deal_begin(deal *d, tn_pool *pool, tn_error *err)
     }
 }
 
-static tn_status deal_out(deal *d, tn_pool *pool, tn_error *err)
+static tn_status partition_entries(partition *d, tn_pool *pool, tn_error *err)
 {
-    const tn_ordered task = { .work = deal_span, .context = d };
+    const tn_ordered task = { .work = partition_span, .context = d };
     size_t lines = tn_pool_jobs(pool) * d->buckets;
     d->ends = calloc(d->spans * d->buckets, sizeof *d->ends);
     d->first = calloc(lines, sizeof *d->first);
@@ -281,36 +282,46 @@ typedef struct piece {
     bool     equal;             /* all keys are: there may be any number of them */
 } piece;
 
-/* What is kept of a piece until its place in the output is known; the piece
- * that uses the same result next puts it there. */
+/* A sorted piece until its place in the output is known: result_keys and
+ * result_values hold its entries.  The next piece that uses the same result
+ * copies them there first. */
 typedef struct result {
-    uint64_t *keys;
-    uint8_t  *values;
-    uint64_t  count, at;
+    uint64_t count, at;
 } result;
-
-typedef struct worker {
-    uint64_t *words, *sorted;
-    uint32_t *order;
-    uint32_t *counts;           /* [LEVELS][1 << PIECE_BITS] */
-} worker;
 
 typedef struct sorting {
     tn_entry_view   v;
     const tn_dtype_info *type;  /* of the values */
-    const tn_dtype_info *real;  /* the same, or that of half a complex one */
+    const tn_dtype_info *real;  /* of a value or of half a complex value */
     tn_encode_rules rules;      /* of sums */
     size_t          size;       /* of a value */
     tn_pool        *pool;
     tn_duplicates   duplicates;
     piece          *pieces;
     size_t          npieces, cap;
-    result           *results;
-    worker         *workers;
-    tn_entries     *entries;    /* dealt, and where all pieces before are done with, the result */
+    tn_entries     *entries;    /* the buckets; where all earlier pieces are done, the result */
+    size_t          most;       /* entries of a piece that is sorted */
+    result         *results;
+    uint64_t       *result_keys;        /* [results][most] */
+    uint8_t        *result_values;      /* [results][most * size] */
+    uint64_t       *words, *sorted;     /* [workers][most] */
+    uint32_t       *order;              /* [workers][most] */
+    uint32_t       *counts;             /* [workers][LEVELS << PIECE_BITS] */
 } sorting;
 
-/* Small neighbours become one. */
+/* The buffers of one worker. */
+typedef struct worker {
+    uint64_t *words, *sorted;
+    uint32_t *order, *counts;
+} worker;
+
+static worker worker_of(const sorting *s, unsigned i)
+{
+    return (worker){ s->words + i * s->most, s->sorted + i * s->most, s->order + i * s->most,
+                     s->counts + i * ((size_t)LEVELS << PIECE_BITS) };
+}
+
+/* Joins small neighbours. */
 static tn_status add_piece(sorting *s, piece p, tn_error *err)
 {
     piece *last = s->npieces ? &s->pieces[s->npieces - 1] : NULL;
@@ -329,23 +340,22 @@ static tn_status add_piece(sorting *s, piece p, tn_error *err)
 
 static tn_status cut(sorting *s, piece p, tn_error *err);
 
-static tn_status cut_buckets(sorting *s, const deal *d, uint64_t first, tn_error *err)
+static tn_status cut_buckets(sorting *s, const partition *d, uint64_t first, tn_error *err)
 {
     tn_status status = TN_OK;
     for (size_t b = 0; b < d->buckets && !status; b++) {
         uint64_t begin = b ? bucket_end(d, b - 1) : 0, end = bucket_end(d, b);
         uint64_t low = d->used.low + ((uint64_t)b << d->shift);
+        range keys = { low, low + (((uint64_t)1 << d->shift) - 1) };
         if (begin < end)
-            status = cut(s, (piece){ first + begin, end - begin, { low,
-                                                                   low + (((uint64_t)1 << d->shift) - 1) },
-                                                                   false }, err);
+            status = cut(s, (piece){ first + begin, end - begin, keys, false }, err);
     }
     return status;
 }
 
 static tn_status copy_back(void *context, uint64_t span, tn_pool_use use, tn_error *err)
 {
-    const deal *d = context;
+    const partition *d = context;
     (void)use;
     (void)err;
     uint64_t at, end;
@@ -355,13 +365,13 @@ static tn_status copy_back(void *context, uint64_t span, tn_pool_use use, tn_err
     return TN_OK;
 }
 
-/* Deals a piece that is too large, there and back again. */
-static tn_status deal_again(sorting *s, deal *d, tn_error *err)
+/* Partitions a piece that is too large: into new memory, then copied back. */
+static tn_status partition_piece(sorting *s, partition *d, tn_error *err)
 {
-    deal back = *d;
+    partition back = *d;
     d->keys = tn_pages_alloc(d->count * sizeof *d->keys);
     d->values = tn_pages_alloc(d->count * d->size);
-    tn_status status = d->keys && d->values ? deal_out(d, s->pool, err) : tn_fail_nomem(err);
+    tn_status status = d->keys && d->values ? partition_entries(d, s->pool, err) : tn_fail_nomem(err);
     if (!status) {
         back.from_keys = d->keys;
         back.from_values = d->values;
@@ -373,23 +383,22 @@ static tn_status deal_again(sorting *s, deal *d, tn_error *err)
     return status;
 }
 
-/* Each deal takes 5 bits or more from the keys of a bucket: 13 within each other at most. */
+/* Each partition takes at least 5 bits from the keys of a bucket, so at most 13 are nested. */
 static tn_status cut(sorting *s, piece p, tn_error *err)
 {
     if (p.count <= PIECE)
         return add_piece(s, p, err);
-    deal d = { .keys = s->entries->keys + p.first, .values = s->entries->values + p.first * s->size,
-               .size = s->size, .count = p.count,
-               .used = p.keys };
+    partition d = { .keys = s->entries->keys + p.first, .values = s->entries->values + p.first * s->size,
+               .size = s->size, .count = p.count, .used = p.keys };
     d.from_keys = d.keys;
     d.from_values = d.values;
-    tn_status status = deal_begin(&d, s->pool, err);
+    tn_status status = count_buckets(&d, s->pool, err);
     if (!status && d.used.low == d.used.high) {
         p.equal = true;
         status = add_piece(s, p, err);
     } else {
         if (!status)
-            status = deal_again(s, &d, err);
+            status = partition_piece(s, &d, err);
         if (!status)
             status = cut_buckets(s, &d, p.first, err);
     }
@@ -397,20 +406,19 @@ static tn_status cut(sorting *s, piece p, tn_error *err)
     return status;
 }
 
-/* The entries in pieces that follow each other. */
+/* Partitions all entries into pieces. */
 static tn_status make_pieces(sorting *s, tn_error *err)
 {
     uint64_t elements = 0;
-    deal d = { .v = &s->v, .from_values = s->v.values, .keys = s->entries->keys, .values = s->entries->values,
-               .size = s->size,
-               .count = s->v.count };
+    partition d = { .v = &s->v, .from_values = s->v.values, .keys = s->entries->keys, .values = s->entries->values,
+               .size = s->size, .count = s->v.count };
     if (!d.count)
         return TN_OK;
     tn_shape_count(s->v.tensor->rank, s->v.tensor->shape, &elements);
     d.used = (range){ 0, elements - 1 };
-    tn_status status = deal_begin(&d, s->pool, err);
+    tn_status status = count_buckets(&d, s->pool, err);
     if (!status)
-        status = deal_out(&d, s->pool, err);
+        status = partition_entries(&d, s->pool, err);
     if (!status)
         status = cut_buckets(s, &d, 0, err);
     free(d.next);
@@ -419,15 +427,15 @@ static tn_status make_pieces(sorting *s, tn_error *err)
 
 /* --- sorting a piece -----------------------------------------------------
  *
- * What is sorted is words: a key less the smallest one, and below it the
- * number of the entry in the piece, so that no two are equal. */
+ * Sorts words.  A word is a key minus the smallest key, followed by the number of
+ * the entry in the piece, so no two words are equal. */
 
-/* Words that are not far from their places. */
+/* For words that are near their places. */
 static void sort_few(uint64_t *w, size_t n)
 {
     if (n < 2)
         return;
-    /* most pairs are put right here, where there is no branch to guess */
+    /* this pass has no branches and sorts most pairs */
     uint64_t largest = w[0];
     for (size_t i = 1; i < n; i++) {
         uint64_t it = w[i];
@@ -444,17 +452,9 @@ static void sort_few(uint64_t *w, size_t n)
     }
 }
 
-static bool is_ascending(const uint64_t *w, size_t n)
-{
-    unsigned wrong = 0;
-    for (size_t i = 1; i < n; i++)
-        wrong |= w[i] <= w[i - 1];
-    return !wrong;
-}
-
 /* Moves n words, all in the range, into `to` by the highest bits that differ.
  * Returns the number of buckets; counts[i] becomes the end of bucket i. */
-static size_t deal_words(const uint64_t *from, uint64_t *to, size_t n, range used, uint32_t *counts,
+static size_t partition_words(const uint64_t *from, uint64_t *to, size_t n, range used, uint32_t *counts,
                          uint32_t *largest)
 {
     unsigned bits = bit_width(n), width = bit_width(used.high - used.low);
@@ -481,12 +481,12 @@ static size_t deal_words(const uint64_t *from, uint64_t *to, size_t n, range use
 static void sort_words(uint64_t *from, uint64_t *to, size_t n, range used, uint32_t *counts)
 {
     uint32_t largest;
-    size_t buckets = deal_words(from, to, n, used, counts, &largest), sorted = 0, first = 0;
+    size_t buckets = partition_words(from, to, n, used, counts, &largest), sorted = 0, first = 0;
     for (size_t b = 0; b < buckets && largest > FEW; b++) {
         size_t end = counts[b], size = end - first;
-        if (size > FEW) {                       /* buckets before it are small: nothing in them moves far */
+        if (size > FEW) {                       /* the buckets before are small: no word moves far */
             sort_few(to + sorted, first - sorted);
-            if (!is_ascending(to + first, size)) {
+            if (!tn_is_ascending(to + first, size)) {
                 sort_words(to + first, from + first, size, range_of(to + first, size, no_range),
                            counts + buckets);
                 memcpy(to + first, from + first, size * sizeof *to);
@@ -498,7 +498,7 @@ static void sort_words(uint64_t *from, uint64_t *to, size_t n, range used, uint3
     sort_few(to + sorted, n - sorted);
 }
 
-/* Makes words of n keys, all in the range, and sorts them into w->sorted. */
+/* Sorts n keys, all in the range, as words into w->sorted. */
 static void sort_as_words(const uint64_t *keys, size_t n, range used, unsigned bits, const worker *w)
 {
     for (size_t i = 0; i < n; i++)
@@ -507,7 +507,7 @@ static void sort_as_words(const uint64_t *keys, size_t n, range used, unsigned b
     sort_words(w->words, w->sorted, n, words, w->counts);
 }
 
-/* Keys that leave no room for a number: sorted by their low half, then by the high one. */
+/* For keys that leave no room for a number: sorts by the low half, then by the high one. */
 static void sort_in_halves(const uint64_t *keys, size_t n, range used, unsigned bits, const worker *w,
                            uint64_t *half)
 {
@@ -524,7 +524,7 @@ static void sort_in_halves(const uint64_t *keys, size_t n, range used, unsigned 
         w->sorted[i] = w->order[w->sorted[i] & mask];
 }
 
-/* The keys of a piece in their order, and the numbers in the piece of those that have them. */
+/* Sorts the keys of a piece; w->order receives the numbers of their entries. */
 static void sort_keys(const uint64_t *keys, size_t n, range used, const worker *w, uint64_t *sorted_keys)
 {
     unsigned bits = bit_width(n - 1);
@@ -545,8 +545,8 @@ static void sort_keys(const uint64_t *keys, size_t n, range used, const worker *
 
 /* --- duplicates ---------------------------------------------------------- */
 
-/* Entries of a piece in the order of their keys: those with the numbers
- * order[0], order[1]... or, where that is NULL, 0, 1... */
+/* Entries of a piece sorted by key: those with the numbers order[0], order[1]
+ * ... or, if order is NULL, 0, 1 ... */
 typedef struct sorted {
     const uint64_t *keys;
     const uint8_t  *values;
@@ -572,15 +572,13 @@ static tn_status fail_duplicate(const tn_entry_view *v, uint64_t key, tn_error *
                    (unsigned long long)found[0], (unsigned long long)found[1], tn_entry_indices(v, key).text);
 }
 
-/* Puts a sum, rounded to nearest, as number i of what is one element or two. */
+/* Stores a sum, rounded to nearest, as element i: a complex value has two. */
 static void put_sum(const sorting *s, uint8_t *to, unsigned i, double sum)
 {
-    uint64_t bits;
     unsigned flags = 0;
-    sum = isnan(sum) ? (double)NAN : sum;       /* CPUs differ in which one they make */
-    memcpy(&bits, &sum, sizeof bits);
-    bits = tn_number_encode(s->real, &s->rules, tn_number_decode(tn_dtype_get(TN_FLOAT64), bits), 0, &flags);
-    tn_code_put(to, i, s->real->bits, bits);
+    sum = isnan(sum) ? (double)NAN : sum;       /* CPUs differ in the bits of NaN */
+    uint64_t code = tn_number_encode(s->real, &s->rules, tn_number_of_double(sum), 0, &flags);
+    tn_code_put(to, i, s->real->bits, code);
 }
 
 static void add_floats(const sorting *s, const sorted *e, uint64_t first, uint64_t n, uint8_t *to)
@@ -654,35 +652,32 @@ static tn_status add_up(const sorting *s, const sorted *e, uint64_t first, uint6
 
 /* --- the result ---------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) void gather_sized(uint8_t *to, const uint8_t *from,
-                                                               const uint32_t *order, size_t n, size_t size)
+INLINE void copy_sized(uint8_t *to, const uint8_t *from, const uint32_t *order, size_t n, size_t size)
 {
     for (size_t i = 0; i < n; i++)
         memcpy(to + i * size, from + order[i] * size, size);
 }
 
-static void gather(uint8_t *to, const uint8_t *from, const uint32_t *order, size_t n, size_t size)
+static void copy_in_order(uint8_t *to, const uint8_t *from, const uint32_t *order, size_t n, size_t size)
 {
-    switch (size) {
-    case 1:
-        gather_sized(to, from, order, n, 1);
-        break;
-    case 2:
-        gather_sized(to, from, order, n, 2);
-        break;
-    case 4:
-        gather_sized(to, from, order, n, 4);
-        break;
-    case 8:
-        gather_sized(to, from, order, n, 8);
-        break;
-    default:
-        gather_sized(to, from, order, n, 16);
+    switch (size) {             /* one loop per constant size */
+    case 1:  copy_sized(to, from, order, n, 1); break;
+    case 2:  copy_sized(to, from, order, n, 2); break;
+    case 4:  copy_sized(to, from, order, n, 4); break;
+    case 8:  copy_sized(to, from, order, n, 8); break;
+    default: copy_sized(to, from, order, n, 16); break;
     }
 }
 
-/* Those with the same key as one. */
-static tn_status take_merged(const sorting *s, const sorted *e, uint64_t n, result *to, tn_error *err)
+/* The empty buffers of a result. */
+static tn_entries buffers_of(const sorting *s, unsigned number)
+{
+    size_t first = number * s->most;
+    return (tn_entries){ 0, s->result_keys + first, s->result_values + first * s->size };
+}
+
+/* Merges entries with the same key. */
+static tn_status merge(const sorting *s, const sorted *e, uint64_t n, tn_entries *to, tn_error *err)
 {
     tn_status status = TN_OK;
     for (uint64_t i = 0, same; i < n && !status; i += same) {
@@ -701,11 +696,13 @@ static tn_status take_merged(const sorting *s, const sorted *e, uint64_t n, resu
     return status;
 }
 
-/* Moves what a result holds to its place. */
-static void settle(const sorting *s, result *it)
+/* Copies the entries of a result to their place. */
+static void settle(const sorting *s, unsigned number)
 {
-    memcpy(s->entries->keys + it->at, it->keys, it->count * sizeof *it->keys);
-    memcpy(s->entries->values + it->at * s->size, it->values, it->count * s->size);
+    result *it = &s->results[number];
+    tn_entries from = buffers_of(s, number);
+    memcpy(s->entries->keys + it->at, from.keys, it->count * sizeof *from.keys);
+    memcpy(s->entries->values + it->at * s->size, from.values, it->count * s->size);
     it->count = 0;
 }
 
@@ -713,19 +710,23 @@ static tn_status sort_piece(void *context, uint64_t item, tn_pool_use use, tn_er
 {
     const sorting *s = context;
     const piece *p = &s->pieces[item];
-    const worker *w = &s->workers[use.scratch];
-    result *to = &s->results[use.result];
+    const worker w = worker_of(s, use.scratch);
     sorted e = { .keys = s->entries->keys + p->first, .values = s->entries->values + p->first * s->size };
-    settle(s, to);
+    tn_entries to = buffers_of(s, use.result);
+    tn_status status = TN_OK;
+    settle(s, use.result);
     if (!p->equal) {
-        sort_keys(e.keys, p->count, p->keys, w, to->keys);
-        e.order = w->order;
+        sort_keys(e.keys, p->count, p->keys, &w, to.keys);
+        e.order = w.order;
     }
-    if (p->equal || !is_ascending(to->keys, p->count))
-        return take_merged(s, &e, p->count, to, err);
-    gather(to->values, e.values, e.order, p->count, s->size);
-    to->count = p->count;
-    return TN_OK;
+    if (p->equal || !tn_is_ascending(to.keys, p->count)) {
+        status = merge(s, &e, p->count, &to, err);
+    } else {
+        copy_in_order(to.values, e.values, e.order, p->count, s->size);
+        to.count = p->count;
+    }
+    s->results[use.result].count = to.count;
+    return status;
 }
 
 static tn_status place_piece(void *context, uint64_t item, unsigned number, tn_error *err)
@@ -741,43 +742,30 @@ static tn_status place_piece(void *context, uint64_t item, unsigned number, tn_e
 
 static tn_status prepare(sorting *s, tn_error *err)
 {
-    unsigned jobs = tn_pool_jobs(s->pool), results = tn_pool_results(s->pool);
-    size_t most = s->v.count < PIECE ? (size_t)s->v.count : PIECE;
-    s->results = calloc(results, sizeof *s->results);
-    s->workers = calloc(jobs, sizeof *s->workers);
+    size_t jobs = tn_pool_jobs(s->pool), results = tn_pool_results(s->pool);
+    s->most = s->v.count < PIECE ? (size_t)s->v.count : PIECE;
     s->entries->keys = tn_pages_alloc(s->v.count * sizeof *s->entries->keys);
     s->entries->values = tn_pages_alloc(s->v.count * s->size);
-    bool got = s->results && s->workers && s->entries->keys && s->entries->values;
-    for (unsigned i = 0; i < results && got; i++) {
-        s->results[i].keys = tn_pages_alloc(most * sizeof *s->results->keys);
-        s->results[i].values = tn_pages_alloc(most * s->size);
-        got = s->results[i].keys && s->results[i].values;
-    }
-    for (unsigned i = 0; i < jobs && got; i++) {
-        worker *w = &s->workers[i];
-        w->words = tn_pages_alloc(most * sizeof *w->words);
-        w->sorted = tn_pages_alloc(most * sizeof *w->sorted);
-        w->order = tn_pages_alloc(most * sizeof *w->order);
-        w->counts = tn_pages_alloc(((size_t)LEVELS << PIECE_BITS) * sizeof *w->counts);
-        got = w->words && w->sorted && w->order && w->counts;
-    }
-    return got ? TN_OK : tn_fail_nomem(err);
+    s->results = calloc(results, sizeof *s->results);
+    s->result_keys = tn_pages_alloc(results * s->most * sizeof *s->result_keys);
+    s->result_values = tn_pages_alloc(results * s->most * s->size);
+    s->words = tn_pages_alloc(jobs * s->most * sizeof *s->words);
+    s->sorted = tn_pages_alloc(jobs * s->most * sizeof *s->sorted);
+    s->order = tn_pages_alloc(jobs * s->most * sizeof *s->order);
+    s->counts = tn_pages_alloc(jobs * ((size_t)LEVELS << PIECE_BITS) * sizeof *s->counts);
+    bool whole = s->entries->keys && s->entries->values && s->results && s->result_keys && s->result_values;
+    return whole && s->words && s->sorted && s->order && s->counts ? TN_OK : tn_fail_nomem(err);
 }
 
 static void release(sorting *s)
 {
-    for (unsigned i = 0; s->results && i < tn_pool_results(s->pool); i++) {
-        free(s->results[i].keys);
-        free(s->results[i].values);
-    }
-    for (unsigned i = 0; s->workers && i < tn_pool_jobs(s->pool); i++) {
-        free(s->workers[i].words);
-        free(s->workers[i].sorted);
-        free(s->workers[i].order);
-        free(s->workers[i].counts);
-    }
     free(s->results);
-    free(s->workers);
+    free(s->result_keys);
+    free(s->result_values);
+    free(s->words);
+    free(s->sorted);
+    free(s->order);
+    free(s->counts);
     free(s->pieces);
 }
 
@@ -785,14 +773,11 @@ tn_status tn_entries_sort(const tn_tensor *tensor, tn_duplicates duplicates, tn_
                           tn_entries *entries, tn_error *err)
 {
     sorting s = { .v = tn_entry_view_of(tensor), .type = tn_dtype_get(tensor->dtype), .pool = pool,
-                  .duplicates = duplicates,
-                  .entries = entries };
+                  .duplicates = duplicates, .entries = entries };
     const tn_ordered task = { .work = sort_piece, .emit = place_piece, .context = &s };
     *entries = (tn_entries){ 0 };
     s.size = s.type->bits / 8u;
-    s.real = tensor->dtype == TN_COMPLEX64    ? tn_dtype_get(TN_FLOAT32)
-             : tensor->dtype == TN_COMPLEX128 ? tn_dtype_get(TN_FLOAT64)
-                                              : s.type;
+    s.real = tn_real_type(s.type);
     s.rules = tn_encode_rules_for(s.real, NULL);
     tn_status status = prepare(&s, err);
     if (!status)
@@ -800,7 +785,7 @@ tn_status tn_entries_sort(const tn_tensor *tensor, tn_duplicates duplicates, tn_
     if (!status)
         status = tn_pool_run(pool, s.npieces, &task, err);
     for (unsigned i = 0; i < tn_pool_results(pool) && !status; i++)
-        settle(&s, &s.results[i]);
+        settle(&s, i);
     release(&s);
     if (status)
         tn_entries_free(entries);

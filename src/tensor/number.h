@@ -28,6 +28,14 @@ typedef struct tn_number {
  * any non-zero code is 1.  MLI fixed point: the stored integer. */
 tn_number tn_number_decode(const tn_dtype_info *type, uint64_t code);
 
+/* The type of one part of a complex type; any other type itself. */
+static inline const tn_dtype_info *tn_real_type(const tn_dtype_info *type)
+{
+    if (type->kind != TN_KIND_COMPLEX)
+        return type;
+    return tn_dtype_get(type->bits == 64 ? TN_FLOAT32 : TN_FLOAT64);
+}
+
 static inline tn_number tn_number_of_float(float x)
 {
     return tn_number_decode(tn_dtype_get(TN_FLOAT32), tn_float_bits(x));

@@ -1,8 +1,7 @@
-/* kernels/cast/scalar.c - the level that every machine has, and the table
- * of kernels.
+/* kernels/cast/scalar.c - casts on any CPU.
  *
- * What weights are made of has short loops of its own; everything else goes
- * through the definition, element by element. */
+ * Common types of weights have short loops; all others use the definition,
+ * element by element. */
 #include "kernels/cast/table.h"
 
 #include <pthread.h>
@@ -11,7 +10,7 @@
 
 #include "tensor/array.h"
 
-/* The last byte of a packed array may have bits that no element owns. */
+/* The last byte of a packed array may have unused bits. */
 static void clear_last_byte(void *dst, size_t n, unsigned bits)
 {
     if (n * bits % 8)
@@ -28,21 +27,21 @@ static float value_as_f32(const tn_dtype_info *from, uint64_t code)
     return tn_float_of((uint32_t)tn_number_encode(f32, &rules, tn_number_decode(from, code), 0, &flags));
 }
 
-/* Types of 8 bits or less, by code: made when a type is first needed, by whoever needs it. */
+/* The values of types of at most 8 bits, by code: computed when a type is first used. */
 static float           values[TN_DTYPE_COUNT][256];
-static atomic_bool     is_made[TN_DTYPE_COUNT];
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool     is_ready[TN_DTYPE_COUNT];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const float *values_of(const tn_dtype_info *type)
 {
     float *list = values[type->dtype];
-    if (atomic_load_explicit(&is_made[type->dtype], memory_order_acquire))
+    if (atomic_load_explicit(&is_ready[type->dtype], memory_order_acquire))
         return list;
-    pthread_mutex_lock(&making);
-    for (unsigned code = 0; !is_made[type->dtype] && code < 1u << type->bits; code++)
+    pthread_mutex_lock(&lock);
+    for (unsigned code = 0; !is_ready[type->dtype] && code < 1u << type->bits; code++)
         list[code] = value_as_f32(type, code);
-    atomic_store_explicit(&is_made[type->dtype], true, memory_order_release);
-    pthread_mutex_unlock(&making);
+    atomic_store_explicit(&is_ready[type->dtype], true, memory_order_release);
+    pthread_mutex_unlock(&lock);
     return list;
 }
 
@@ -56,7 +55,7 @@ static unsigned small_to_f32(uint8_t *dst, const uint8_t *src, size_t n, tn_dtyp
     return 0;
 }
 
-/* Rebased by a multiplication, which normalises subnormals on the way. */
+/* The multiplication changes the bias and normalises subnormals. */
 static uint32_t f16_as_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = (uint32_t)(h & 0x7fff) << 13;
@@ -137,7 +136,7 @@ static unsigned f32_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_
     return any_to_any(dst, src, n, args, to, TN_FLOAT32);
 }
 
-/* A float narrower than float32, in terms of float32's own fields. */
+/* A float type narrower than float32, as constants for rounding in 32 bits. */
 typedef struct narrow {
     unsigned mantissa_bits;
     int      lowest;            /* exponent field, in float32, of the smallest normal value */
@@ -161,7 +160,7 @@ static narrow narrow_of(const tn_dtype_info *type)
     };
 }
 
-/* The same rounding as the definition's, with everything in 32 bits. */
+/* Rounds as the definition does, in 32 bits. */
 static uint32_t narrow_finite(const narrow *t, uint32_t magnitude)
 {
     int e = (int)(magnitude >> 23);
@@ -207,53 +206,40 @@ static unsigned f32_to_narrow(uint8_t *dst, const uint8_t *src, size_t n, const 
     return flags;
 }
 
-/* --- one function a type ------------------------------------------------- */
+/* --- one function per type ----------------------------------------------- */
 
-#define SMALL(type)                                                                                         \
+#define EACH_SMALL_TYPE(X)                                                                                  \
+    X(TN_FLOAT8_E4M3FN, f32_to_narrow)      X(TN_FLOAT8_E5M2, f32_to_narrow)                                \
+    X(TN_FLOAT8_E4M3FNUZ, f32_to_narrow)    X(TN_FLOAT8_E5M2FNUZ, f32_to_narrow)                            \
+    X(TN_FLOAT8_E4M3, f32_to_narrow)        X(TN_FLOAT8_E3M4, f32_to_narrow)                                \
+    X(TN_FLOAT6_E2M3, f32_to_narrow)        X(TN_FLOAT6_E3M2, f32_to_narrow)                                \
+    X(TN_FLOAT4_E2M1, f32_to_narrow)        X(TN_FLOAT8_E8M0, f32_to_any)                                   \
+    X(TN_INT8, f32_to_any)                  X(TN_INT4, f32_to_any)              X(TN_INT2, f32_to_any)      \
+    X(TN_UINT8, f32_to_any)                 X(TN_UINT4, f32_to_any)             X(TN_UINT2, f32_to_any)     \
+    X(TN_BOOL, f32_to_any)                  X(TN_FX8, f32_to_any)
+#define EACH_WIDE_TYPE(X)                                                                                   \
+    X(TN_FLOAT64, f32_to_any)               X(TN_FLOAT32, f32_to_any)           X(TN_TF32, f32_to_narrow)   \
+    X(TN_FLOAT16, f32_to_narrow)            X(TN_BFLOAT16, f32_to_narrow)       X(TN_FX16, f32_to_any)      \
+    X(TN_INT64, f32_to_any)                 X(TN_INT32, f32_to_any)             X(TN_INT16, f32_to_any)     \
+    X(TN_UINT64, f32_to_any)                X(TN_UINT32, f32_to_any)            X(TN_UINT16, f32_to_any)
+
+#define DEFINE_TO_F32(type, encode)                                                                         \
     static unsigned type##_to_f32(void *restrict dst, const void *restrict src, size_t n,                   \
-                                  const tn_cast_args *args)                                               \
+                                  const tn_cast_args *args)                                                 \
     {                                                                                                       \
         (void)args;                                                                                         \
         return small_to_f32(dst, src, n, type);                                                             \
     }
-#define FROM_F32(type, by)                                                                                  \
+#define DEFINE_FROM_F32(type, encode)                                                                       \
     static unsigned f32_to_##type(void *restrict dst, const void *restrict src, size_t n,                   \
-                                  const tn_cast_args *args)                                               \
+                                  const tn_cast_args *args)                                                 \
     {                                                                                                       \
-        return by(dst, src, n, args, type);                                                                 \
+        return encode(dst, src, n, args, type);                                                             \
     }
-#define BOTH(type, by) SMALL(type) FROM_F32(type, by)
 
-BOTH(TN_FLOAT8_E4M3FN, f32_to_narrow)
-BOTH(TN_FLOAT8_E5M2, f32_to_narrow)
-BOTH(TN_FLOAT8_E4M3FNUZ, f32_to_narrow)
-BOTH(TN_FLOAT8_E5M2FNUZ, f32_to_narrow)
-BOTH(TN_FLOAT8_E4M3, f32_to_narrow)
-BOTH(TN_FLOAT8_E3M4, f32_to_narrow)
-BOTH(TN_FLOAT8_E8M0, f32_to_any)
-BOTH(TN_FLOAT6_E2M3, f32_to_narrow)
-BOTH(TN_FLOAT6_E3M2, f32_to_narrow)
-BOTH(TN_FLOAT4_E2M1, f32_to_narrow)
-BOTH(TN_INT8, f32_to_any)
-BOTH(TN_INT4, f32_to_any)
-BOTH(TN_INT2, f32_to_any)
-BOTH(TN_UINT8, f32_to_any)
-BOTH(TN_UINT4, f32_to_any)
-BOTH(TN_UINT2, f32_to_any)
-BOTH(TN_BOOL, f32_to_any)
-BOTH(TN_FX8, f32_to_any)
-FROM_F32(TN_FLOAT64, f32_to_any)
-FROM_F32(TN_FLOAT32, f32_to_any)
-FROM_F32(TN_TF32, f32_to_narrow)
-FROM_F32(TN_FLOAT16, f32_to_narrow)
-FROM_F32(TN_BFLOAT16, f32_to_narrow)
-FROM_F32(TN_INT64, f32_to_any)
-FROM_F32(TN_INT32, f32_to_any)
-FROM_F32(TN_INT16, f32_to_any)
-FROM_F32(TN_UINT64, f32_to_any)
-FROM_F32(TN_UINT32, f32_to_any)
-FROM_F32(TN_UINT16, f32_to_any)
-FROM_F32(TN_FX16, f32_to_any)
+EACH_SMALL_TYPE(DEFINE_TO_F32)
+EACH_SMALL_TYPE(DEFINE_FROM_F32)
+EACH_WIDE_TYPE(DEFINE_FROM_F32)
 
 /* --- float64, and float16 with bfloat16 ---------------------------------- */
 
@@ -267,8 +253,8 @@ DIRECT(f64_to_f32, TN_FLOAT32, TN_FLOAT64)
 DIRECT(f16_to_bf16, TN_BFLOAT16, TN_FLOAT16)
 DIRECT(bf16_to_f16, TN_FLOAT16, TN_BFLOAT16)
 
-/* Cut off, and the last bit set if that lost anything: a value that is no
- * float32 ends up strictly between the same neighbours in any narrower type. */
+/* Truncates, and sets the last bit if that was inexact.  The result is then
+ * strictly between the same neighbours in any narrower type. */
 static unsigned f64_to_f32_odd(void *restrict dst, const void *restrict src, size_t n,
                                const tn_cast_args *args)
 {
@@ -294,7 +280,7 @@ static unsigned f32_to_f64(void *restrict dst, const void *restrict src, size_t 
     for (size_t i = 0; i < n; i++) {
         float x;
         memcpy(&x, (const uint8_t *)src + 4 * i, 4);
-        double y = (double)x;           /* NaN: the hardware makes it quiet and keeps the rest */
+        double y = (double)x;           /* the hardware makes NaN quiet and keeps its payload */
         memcpy((uint8_t *)dst + 8 * i, &y, 8);
     }
     return 0;
@@ -302,39 +288,23 @@ static unsigned f32_to_f64(void *restrict dst, const void *restrict src, size_t 
 
 /* --- the table ----------------------------------------------------------- */
 
-#define SMALL_ENTRY(type) [type] = type##_to_f32
-#define FROM_ENTRY(type)  [type] = f32_to_##type
-
-static const tn_cast_kernels scalar = {
-    .to_f32 = {
-        SMALL_ENTRY(TN_FLOAT8_E4M3FN), SMALL_ENTRY(TN_FLOAT8_E5M2), SMALL_ENTRY(TN_FLOAT8_E4M3FNUZ),
-        SMALL_ENTRY(TN_FLOAT8_E5M2FNUZ), SMALL_ENTRY(TN_FLOAT8_E4M3), SMALL_ENTRY(TN_FLOAT8_E3M4),
-        SMALL_ENTRY(TN_FLOAT8_E8M0), SMALL_ENTRY(TN_FLOAT6_E2M3), SMALL_ENTRY(TN_FLOAT6_E3M2),
-        SMALL_ENTRY(TN_FLOAT4_E2M1), SMALL_ENTRY(TN_INT8), SMALL_ENTRY(TN_INT4), SMALL_ENTRY(TN_INT2),
-        SMALL_ENTRY(TN_UINT8), SMALL_ENTRY(TN_UINT4), SMALL_ENTRY(TN_UINT2), SMALL_ENTRY(TN_BOOL),
-        SMALL_ENTRY(TN_FX8), [TN_TF32] = tf32_to_f32, [TN_FLOAT16] = f16_to_f32, [TN_BFLOAT16] = bf16_to_f32,
-        [TN_INT16] = i16_to_f32, [TN_FX16] = i16_to_f32, [TN_UINT16] = u16_to_f32,
-    },
-    .from_f32 = {
-        FROM_ENTRY(TN_FLOAT64), FROM_ENTRY(TN_FLOAT32), FROM_ENTRY(TN_TF32), FROM_ENTRY(TN_FLOAT16),
-        FROM_ENTRY(TN_BFLOAT16), FROM_ENTRY(TN_FLOAT8_E4M3FN), FROM_ENTRY(TN_FLOAT8_E5M2),
-        FROM_ENTRY(TN_FLOAT8_E4M3FNUZ), FROM_ENTRY(TN_FLOAT8_E5M2FNUZ), FROM_ENTRY(TN_FLOAT8_E4M3),
-        FROM_ENTRY(TN_FLOAT8_E3M4), FROM_ENTRY(TN_FLOAT8_E8M0), FROM_ENTRY(TN_FLOAT6_E2M3),
-        FROM_ENTRY(TN_FLOAT6_E3M2), FROM_ENTRY(TN_FLOAT4_E2M1), FROM_ENTRY(TN_INT64), FROM_ENTRY(TN_INT32),
-        FROM_ENTRY(TN_INT16), FROM_ENTRY(TN_INT8), FROM_ENTRY(TN_INT4), FROM_ENTRY(TN_INT2),
-        FROM_ENTRY(TN_UINT64), FROM_ENTRY(TN_UINT32), FROM_ENTRY(TN_UINT16), FROM_ENTRY(TN_UINT8),
-        FROM_ENTRY(TN_UINT4), FROM_ENTRY(TN_UINT2), FROM_ENTRY(TN_BOOL),
-        FROM_ENTRY(TN_FX8), FROM_ENTRY(TN_FX16),
-    },
-    .f64_to_f32_odd = f64_to_f32_odd,
-    .f16_to_bf16 = f16_to_bf16,
-    .bf16_to_f16 = bf16_to_f16,
-    .f64_to_f32 = f64_to_f32,
-    .f32_to_f64 = f32_to_f64,
-    .swap = tn_swap_bytes,
-};
+#define TO_F32_ENTRY(type, encode)   [type] = type##_to_f32,
+#define FROM_F32_ENTRY(type, encode) [type] = f32_to_##type,
 
 void tn_cast_kernels_init_scalar(tn_cast_kernels *k)
 {
-    *k = scalar;
+    *k = (tn_cast_kernels){
+        .to_f32 = {
+            EACH_SMALL_TYPE(TO_F32_ENTRY)
+            [TN_TF32] = tf32_to_f32, [TN_FLOAT16] = f16_to_f32, [TN_BFLOAT16] = bf16_to_f32,
+            [TN_INT16] = i16_to_f32, [TN_FX16] = i16_to_f32, [TN_UINT16] = u16_to_f32,
+        },
+        .from_f32 = { EACH_SMALL_TYPE(FROM_F32_ENTRY) EACH_WIDE_TYPE(FROM_F32_ENTRY) },
+        .f64_to_f32_odd = f64_to_f32_odd,
+        .f16_to_bf16 = f16_to_bf16,
+        .bf16_to_f16 = bf16_to_f16,
+        .f64_to_f32 = f64_to_f32,
+        .f32_to_f64 = f32_to_f64,
+        .swap = tn_swap_bytes,
+    };
 }
