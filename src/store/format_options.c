@@ -5,75 +5,62 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A list of words for a message, each with what stands before it: "a, b or c". */
-typedef struct words { char text[200]; size_t used, count; } words;
+/* Word i of a list; empty at its end. */
+typedef tn_text (*word_at)(const void *list, size_t i);
 
-static void add_word(words *w, const char *word, size_t n, bool last)
+static tn_text format_at(const void *list, size_t i)
 {
-    const char *before = last ? " or " : ", ";
-    if (w->count == 0)
-        before = "";
-    int added = snprintf(w->text + w->used, sizeof w->text - w->used, "%s%.*s", before, (int)n, word);
-    w->used += (size_t)added < sizeof w->text - w->used ? (size_t)added : 0;
-    w->count++;
+    const tn_format_info *info = tn_format_at(i);
+    (void)list;
+    return info ? (tn_text){ info->name, strlen(info->name) } : (tn_text){ 0 };
 }
 
-static words known_formats(void)
+static tn_text key_at(const void *list, size_t i)
 {
-    words w = { .text = "" };
-    for (size_t i = 0; tn_format_at(i); i++)
-        add_word(&w, tn_format_at(i)->name, strlen(tn_format_at(i)->name), !tn_format_at(i + 1));
-    return w;
+    const tn_format_key *keys = list;
+    const char *name = keys ? keys[i].name : NULL;
+    return name ? (tn_text){ name, strlen(name) } : (tn_text){ 0 };
 }
 
-static words known_keys(const tn_format_key *keys)
+/* Of "a|b|c". */
+static tn_text value_at(const void *list, size_t i)
 {
-    words w = { .text = "" };
-    for (; keys && keys->name; keys++)
-        add_word(&w, keys->name, strlen(keys->name), !keys[1].name);
-    return w;
-}
-
-static words known_values(const char *values)
-{
-    words w = { .text = "" };
-    for (size_t n; *values; values += n + (values[n] == '|')) {
-        n = strcspn(values, "|");
-        add_word(&w, values, n, !values[n]);
+    const char *value = list;
+    for (; i && *value; i--) {
+        value += strcspn(value, "|");
+        value += *value == '|';
     }
-    return w;
+    return (tn_text){ value, strcspn(value, "|") };
 }
 
-/* The place of a word in "a|b|c", or -1. */
-static int value_number(const char *values, const char *word)
+/* For messages: "a, b or c". */
+typedef struct words { char text[200]; } words;
+
+static words list_words(word_at at, const void *list)
 {
-    size_t length = strlen(word);
-    for (int i = 0; *values; i++) {
-        size_t n = strcspn(values, "|");
-        if (n == length && memcmp(values, word, n) == 0)
+    words all = { "" };
+    size_t used = 0;
+    for (size_t i = 0; at(list, i).len && used < sizeof all.text; i++) {
+        tn_text word = at(list, i);
+        const char *before = at(list, i + 1).len ? ", " : " or ";
+        used += (size_t)snprintf(all.text + used, sizeof all.text - used, "%s%.*s", i ? before : "",
+                                 (int)word.len, word.ptr);
+    }
+    return all;
+}
+
+/* The number of a word in its list, or -1. */
+static int find_word(word_at at, const void *list, const char *word)
+{
+    for (int i = 0; at(list, (size_t)i).len; i++)
+        if (tn_text_is(at(list, (size_t)i), word))
             return i;
-        values += n + (values[n] == '|');
-    }
     return -1;
-}
-
-static tn_status find_key(const tn_format *format, const tn_format_option *o, const char *who, size_t *k,
-                          tn_error *err)
-{
-    const tn_format_key *keys = format->info.keys;
-    for (*k = 0; keys && keys[*k].name; ++*k)
-        if (strcmp(keys[*k].name, o->key) == 0)
-            return TN_OK;
-    if (!keys)
-        return tn_fail(err, TN_ERR_ARGUMENT, "option %s: %s has no options of its own", who, o->format);
-    return tn_fail(err, TN_ERR_ARGUMENT, "option %s: expected %s of %s but found %s", who,
-                   known_keys(keys).text, o->format, tn_quote_z(o->key).text);
 }
 
 static tn_status take_option(tn_writer *w, const tn_format_option *o, unsigned *given, tn_error *err)
 {
     char name[100];
-    size_t k;
     if (!o->format || !o->key || !o->value)
         return tn_fail(err, TN_ERR_ARGUMENT, "an option of a format has a format, a key and a value");
     snprintf(name, sizeof name, "%s.%s", o->format, o->key);
@@ -81,18 +68,22 @@ static tn_status take_option(tn_writer *w, const tn_format_option *o, unsigned *
     const tn_format *format = tn_format_find(o->format);
     if (!format)
         return tn_fail(err, TN_ERR_ARGUMENT, "option %s: expected %s but found %s", who.text,
-                       known_formats().text, tn_quote_z(o->format).text);
-    tn_status status = find_key(format, o, who.text, &k, err);
-    if (status)
-        return status;
+                       list_words(format_at, NULL).text, tn_quote_z(o->format).text);
+    const tn_format_key *keys = format->info.keys;
+    int k = find_word(key_at, keys, o->key);
+    if (!keys)
+        return tn_fail(err, TN_ERR_ARGUMENT, "option %s: %s has no options of its own", who.text, o->format);
+    if (k < 0)
+        return tn_fail(err, TN_ERR_ARGUMENT, "option %s: expected %s of %s but found %s", who.text,
+                       list_words(key_at, keys).text, o->format, tn_quote_z(o->key).text);
     if (format != w->format)
         return tn_fail(err, TN_ERR_ARGUMENT, "option %s: it is for %s and the output is %s", who.text,
                        o->format, w->format->info.name);
-    const char *values = format->info.keys[k].values;
-    int value = value_number(values, o->value);
+    const char *values = keys[k].values;
+    int value = find_word(value_at, values, o->value);
     if (value < 0)
         return tn_fail(err, TN_ERR_ARGUMENT, "option %s: expected %s but found %s", who.text,
-                       known_values(values).text, tn_quote_z(o->value).text);
+                       list_words(value_at, values).text, tn_quote_z(o->value).text);
     if (*given & 1u << k)
         return tn_fail(err, TN_ERR_ARGUMENT, "option %s is given twice", who.text);
     *given |= 1u << k;
