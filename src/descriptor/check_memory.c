@@ -190,7 +190,7 @@ static void check_inside(tn_checker *c)
     const tn_descriptor *d = c->d;
     if (!c->type)
         return;
-    tn_bit_span span = tn_descriptor_span(d, &c->symbols, c->type->bits);
+    tn_wia_range span = tn_descriptor_span(d, &c->symbols, c->type->bits);
     if (span.unbounded) {
         if (d->has_total && tn_symbol_is_endless(&c->symbols, span.unbounded))
             tn_error_at(c, "memory.total_bytes", "expected none, for %s has no maximum, but found %" PRIu64,

@@ -24,7 +24,7 @@ static bool buffer_size(const tn_checker *c, tn_wide *bytes)
     }
     if (!c->type)
         return false;
-    tn_bit_span span = tn_descriptor_span(c->d, &c->symbols, c->type->bits);
+    tn_wia_range span = tn_descriptor_span(c->d, &c->symbols, c->type->bits);
     *bytes = (span.high + 7) / 8;
     return !span.unbounded && *bytes <= UINT64_MAX;    /* more is reported of the memory */
 }

@@ -342,15 +342,13 @@ static tn_wia_range strided_span(const tn_descriptor *d, const tn_symbols *symbo
     return span;
 }
 
-tn_bit_span tn_descriptor_span(const tn_descriptor *d, const tn_symbols *symbols, unsigned bits)
+tn_wia_range tn_descriptor_span(const tn_descriptor *d, const tn_symbols *symbols, unsigned bits)
 {
     tn_wide offset = (tn_wide)d->offset_bytes * 8;
     if (is_empty(d, symbols))
-        return (tn_bit_span){ .empty = true, .low = offset, .high = offset };
+        return (tn_wia_range){ .low = offset, .high = offset };
     tn_wia_range span = d->strides ? strided_span(d, symbols) : dense_count(d, symbols);
-    return (tn_bit_span){
-        .low = offset + tn_wide_mul(span.low, bits),
-        .high = offset + tn_wide_mul(span.high, bits),
-        .unbounded = span.unbounded,
-    };
+    span.low = offset + tn_wide_mul(span.low, bits);
+    span.high = offset + tn_wide_mul(span.high, bits);
+    return span;
 }

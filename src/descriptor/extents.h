@@ -77,13 +77,7 @@ bool tn_descriptor_has_symbols(const tn_descriptor *d);
 
 /* ---- the bits that elements take ---- */
 
-/* The bits [low, high) of the buffer that elements may take, padding included. */
-typedef struct tn_bit_span {
-    bool        empty;          /* there can be no element: low and high are at the offset */
-    tn_wide     low, high;
-    const char *unbounded;      /* as in tn_wia_range */
-} tn_bit_span;
-
-tn_bit_span tn_descriptor_span(const tn_descriptor *d, const tn_symbols *symbols, unsigned bits);
+/* The bits [low, high) of the buffer that elements may take, padding included; low == high: no elements. */
+tn_wia_range tn_descriptor_span(const tn_descriptor *d, const tn_symbols *symbols, unsigned bits);
 
 #endif

@@ -21,7 +21,7 @@ static tn_status buffer_bytes(const tn_descriptor *d, const tn_symbols *symbols,
     if (!type)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a type of known size but found %s",
                        d->base_type ? tn_quote_z(d->base_type).text : "none");
-    tn_bit_span span = tn_descriptor_span(d, symbols, type->bits);
+    tn_wia_range span = tn_descriptor_span(d, symbols, type->bits);
     if (span.unbounded)
         return tn_fail(err, TN_ERR_LIMIT, "%s: expected a largest value but found %s",
                        tn_symbol_phrase(span.unbounded).text,
