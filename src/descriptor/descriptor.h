@@ -58,6 +58,17 @@ const char *tn_handle_type_name(tn_handle_type type);
 const char *tn_device_type_name(tn_device_type type);
 const char *tn_memory_space_name(tn_memory_space space);
 
+/* The word of value i is words[i]; a value without one has NULL. */
+typedef struct tn_words {
+    const char *const *words;
+    int                count;
+    bool               any_case;    /* "cpu" is read as "CPU" */
+} tn_words;
+
+extern const tn_words tn_quant_scheme_words, tn_handle_type_words, tn_device_type_words,
+    tn_memory_space_words, tn_byte_order_words, tn_permission_words, tn_access_mode_words,
+    tn_sparse_format_words, tn_index_type_words;
+
 /* The type of a base_type: one of the 17, or a canonical name after "tenon:"; else TN_UNKNOWN. */
 tn_dtype tn_wia_type(const char *base_type);
 

@@ -5,7 +5,6 @@
 
 #include "bytes/json.h"
 #include "descriptor/descriptor.h"
-#include "descriptor/words.h"
 
 /* Lists with one item per dimension; the rank may come later in the text. */
 typedef enum tn_wia_list {

@@ -1,6 +1,5 @@
 /* descriptor/words.c - the words of the specification for enum values and types. */
 #include "descriptor/descriptor.h"
-#include "descriptor/words.h"
 
 #include <string.h>
 

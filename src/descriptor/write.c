@@ -5,7 +5,6 @@
  * descriptor, and writing that the same bytes. */
 #include "descriptor/descriptor.h"
 #include "descriptor/extents.h"
-#include "descriptor/words.h"
 #include "base/error.h"
 #include "bytes/json.h"
 

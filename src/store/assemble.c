@@ -1,5 +1,5 @@
 /* store/assemble.c - joining flat entries to tensors by their records. */
-#include "store/assemble.h"
+#include "store/file.h"
 #include "base/error.h"
 #include "store/record.h"
 #include "tensor/array.h"

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/pages.h"
-#include "store/assemble.h"
 #include "tensor/array.h"
 #include "store/forms.h"
 

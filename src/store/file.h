@@ -7,7 +7,6 @@
 #include "bytes/source.h"
 #include "store/format.h"
 #include "store/names.h"
-#include "store/properties.h"
 #include "store/record.h"
 #include "store/stored.h"
 
@@ -120,6 +119,12 @@ tn_status tn_file_add_decoded(tn_file *file, const void *data, size_t size, uint
 
 /* An arena copy of how a companion is stored; `more` may be NULL.  NULL without memory. */
 const tn_stored *tn_file_keep_stored(tn_file *file, const tn_stored *stored, const tn_stored_more *more);
+
+/* Applies file->records: types, shapes, metadata, ties, and entries that are parts of one tensor. */
+tn_status tn_file_assemble(tn_file *file, tn_error *err);
+
+/* Builds the name table anew from file->tensors; a name twice is TN_ERR_CORRUPT. */
+tn_status tn_file_index_names(tn_file *file, tn_error *err);
 
 /* The bytes of an entry in its file: of all parts if they are stored in one piece. */
 static inline tn_range tn_entry_range(const tn_stored *first)

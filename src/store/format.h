@@ -11,11 +11,21 @@
 #define TN_STORE_FORMAT_H
 
 #include <tenon/convert.h>
+#include <tenon/descriptor.h>
 
 struct tn_file;
 struct tn_writer;
 struct tn_sink;
 struct tn_beside;
+
+/* The `properties` of a descriptor, which no other container can store, without is_contiguous: that follows
+ * from the strides. */
+typedef struct tn_properties {
+    bool            given;          /* else the rest is not set */
+    bool            requires_grad, is_pinned, zero_copy_compatible;
+    const tn_wia_extra *extra;          /* other members of the object */
+    size_t          nextra;
+} tn_properties;
 
 enum { TN_MAX_FORMAT_KEYS = 8 };        /* of one format */
 

@@ -10,7 +10,6 @@
 #include "bytes/sink.h"
 #include "store/format.h"
 #include "store/names.h"
-#include "store/properties.h"
 #include "store/record.h"
 
 #define TN_UNPLACED UINT64_MAX

@@ -3,7 +3,6 @@
 #include "formats/safetensors/safetensors.h"
 #include "base/cursor.h"
 #include "base/error.h"
-#include "store/assemble.h"
 
 #include <stdlib.h>
 
