@@ -158,7 +158,7 @@ static tn_status resolve_padding(tn_descriptor *d, tn_arena *arena, tn_error *er
 static tn_status resolve(tn_descriptor *d, const tn_symbols *symbols, tn_arena *arena, tn_error *err)
 {
     if (symbols->count == 0)
-        return TN_OK;           /* nothing to put in: all of it stays as it is */
+        return TN_OK;           /* nothing changes */
     tn_status status = resolve_shape(d, symbols, arena, err);
     if (!status)
         status = resolve_strides(d, symbols, arena, err);

@@ -166,13 +166,9 @@ static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error 
     if (f->tensors[i].nparts > 1 && (r->has_array || r->extents || r->form))
         return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i],
                           "its record says what it is made of, and so does its layout");
-    tn_status status = r->has_array ? apply_array(f, i, r, err) : TN_OK;
-    if (!status && r->extents)
-        status = apply_extents(f, i, r, err);
-    if (!status && r->layout)
-        status = apply_layout(f, i, r, err);
-    if (status)
-        return status;
+    if ((r->has_array && apply_array(f, i, r, err)) || (r->extents && apply_extents(f, i, r, err)) ||
+        (r->layout && apply_layout(f, i, r, err)))
+        return err->status;
     if (r->nmeta && f->tensors[i].nmeta)
         return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i], "its metadata stands in two places");
     if (r->nmeta) {
@@ -210,14 +206,10 @@ tn_status tn_file_assemble(tn_file *f, tn_error *err)
     if (!records)
         return tn_fail_nomem(err);
     tn_status status = TN_OK;
-    for (size_t i = 0; i < f->count && !status; i++) {
-        if (!f->records[i].len)
-            continue;
-        status = tn_record_parse(f->records[i], f->at[i], &f->arena, &records[i], err);
-        if (!status)
-            status = apply_plain(f, i, &records[i], err);
-        tn_in_tensor(status, f->tensors[i].name, err);
-    }
+    for (size_t i = 0; i < f->count && !status; i++)
+        if (f->records[i].len && (tn_record_parse(f->records[i], f->at[i], &f->arena, &records[i], err) ||
+                                  apply_plain(f, i, &records[i], err)))
+            status = tn_in_tensor(err->status, f->tensors[i].name, err);
     for (size_t i = 0; i < f->count && !status; i++)
         if (records[i].form && f->tensors[i].nparts)
             status = tn_in_tensor(apply_tensor(f, i, &records[i], err), f->tensors[i].name, err);

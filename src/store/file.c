@@ -326,11 +326,14 @@ const char *tn_file_text(tn_file *f, tn_text text, const char *what, uint64_t at
 const char *tn_file_stem(tn_file *f, const char *suffix)
 {
     const char *base = tn_base_name(f->shards[0].path);
-    size_t n = strlen(base), end = strlen(suffix);
-    if (n > end && strcmp(base + n - end, suffix) == 0)
-        n -= end;
-    bool good = n && tn_utf8_valid(base, n) == n;
-    return tn_arena_text(&f->arena, good ? base : "tensor", good ? n : strlen("tensor"));
+    size_t n = strlen(base);
+    if (n > strlen(suffix) && tn_ends_with(base, suffix))
+        n -= strlen(suffix);
+    if (!n || tn_utf8_valid(base, n) != n) {
+        base = "tensor";
+        n = strlen(base);
+    }
+    return tn_arena_text(&f->arena, base, n);
 }
 
 tn_status tn_file_load(tn_file *f, size_t most, const char *what, tn_text *text, tn_error *err)
@@ -416,16 +419,13 @@ static tn_status end_warnings(tn_file *f, tn_error *err)
 /* All entries are added: builds the name table, applies records, and frees what only messages need. */
 static tn_status seal(tn_file *f, tn_error *err)
 {
-    tn_status status = tn_file_index_names(f, err);
-    if (!status && f->records)
-        status = tn_file_assemble(f, err);
-    if (!status)
-        status = end_warnings(f, err);
+    bool bad = tn_file_index_names(f, err) || (f->records && tn_file_assemble(f, err)) ||
+               end_warnings(f, err);
     free(f->at);
     free(f->records);
     f->at = NULL;
     f->records = NULL;
-    return status;
+    return bad ? err->status : TN_OK;
 }
 
 /* Whether these first bytes begin a JSON text, and not a binary length that looks like its bracket. */
@@ -451,19 +451,14 @@ static tn_status probe_text(tn_file *f, uint64_t size, tn_error *err)
     return status;
 }
 
-static bool is_index_name(const tn_format *format, const char *path)
-{
-    const char *end = format->info.index_suffix;
-    return end && strlen(path) >= strlen(end) && strcmp(path + strlen(path) - strlen(end), end) == 0;
-}
-
 static tn_status not_recognised(bool empty, const tn_format *named, tn_error *err)
 {
-    if (named && !named->info.probes)
-        return tn_with_reason(tn_fail_at(err, TN_ERR_UNSUPPORTED, 0,
-                                         "%s cannot be recognised by its content: name the format",
-                                         named->info.name),
-                              TN_REASON_OPEN_FORMAT, named->info.name, err);
+    if (named && !named->info.probes) {
+        const char *name = named->info.name;
+        tn_status status = tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_OPEN_FORMAT, name,
+                                     "%s cannot be recognised by its content: name the format", name);
+        return tn_at_byte(status, 0, err);
+    }
     return tn_fail_at(err, TN_ERR_UNSUPPORTED, 0,
                       empty ? "the file is empty" : "not a container this build knows (see: tenon formats)");
 }
@@ -490,7 +485,8 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
     if (status)
         return status;
     const tn_format *named = tn_format_by_suffix(path);
-    if (!f->format && json && named && is_index_name(named, path))
+    const char *index_suffix = named ? named->info.index_suffix : NULL;
+    if (!f->format && json && index_suffix && tn_ends_with(path, index_suffix))
         f->format = named;      /* to report what is wrong with it */
     return f->format ? TN_OK : not_recognised(n == 0, named, err);
 }

@@ -294,9 +294,11 @@ static bool not_removed(void *context, const char *name, int error_number)
 {
     tn_writer *w = context;
     char text[400];
-    snprintf(text, sizeof text, "%s, which the new file replaces, %s%s", tn_quote_z(name).text,
-             error_number ? "cannot be removed: " : "has changed meanwhile and is left as it is",
-             error_number ? strerror(error_number) : "");
+    int n = snprintf(text, sizeof text, "%s, which the new file replaces, ", tn_quote_z(name).text);
+    if (error_number)
+        snprintf(text + n, sizeof text - (size_t)n, "cannot be removed: %s", strerror(error_number));
+    else
+        snprintf(text + n, sizeof text - (size_t)n, "has changed meanwhile and is left as it is");
     note(w, text, false);
     w->left = true;
     return !w->obsolete_head || strcmp(name, w->obsolete[0].name) != 0;

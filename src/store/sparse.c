@@ -209,9 +209,10 @@ tn_status tn_csr_check_data(const tn_file *file, const tn_tensor *t, const tn_pa
     numbers s = { 0 }, pointers = { 0 };
     bool columns = p == &t->parts[1], both = columns && reserve_both(file, t, &s, &pointers);
     tn_status status = open_numbers(&s, file, t, p, why);
-    if (!status)
-        status = columns ? check_csr_indices(file, t, &s, both ? &pointers : NULL, why)
-                         : check_pointers(t, &s, why);
+    if (!status && columns)
+        status = check_csr_indices(file, t, &s, both ? &pointers : NULL, why);
+    else if (!status)
+        status = check_pointers(t, &s, why);
     tn_stream_free(&s.stream);
     tn_stream_free(&pointers.stream);
     return status;

@@ -473,13 +473,10 @@ tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, const tn_stored_as 
 
 tn_status tn_writer_set_properties(tn_writer *w, const tn_properties *properties, tn_error *err)
 {
-    tn_out_entry *e = &w->entries[w->first_entry[w->ntensors - 1]];
-    if (!properties)
-        return TN_OK;
-    if (!more_of(w, e))
-        return tn_fail_nomem(err);
-    e->more->properties = properties;
-    return TN_OK;
+    tn_out_more *more = properties ? more_of(w, &w->entries[w->first_entry[w->ntensors - 1]]) : NULL;
+    if (more)
+        more->properties = properties;
+    return more || !properties ? TN_OK : tn_fail_nomem(err);
 }
 
 tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
@@ -673,9 +670,9 @@ static tn_status begin_part(tn_writer *w, size_t entry, tn_error *err)
         status = tn_hash_begin(&w->hash, e->checksum, err);
     if (!status && is_encoded(e))
         status = tn_codec_use(&w->encoder, tn_codec_of(e->encoding), err);
+    const tn_codec_state *c = &w->encoder;
     if (!status && is_encoded(e) && !encoded_whole(e))
-        status = w->encoder.codec->stream_begin(w->encoder.state, w->options.level, e->nbytes,
-                                                w->options.jobs, err);
+        status = c->codec->stream_begin(c->state, w->options.level, e->nbytes, w->options.jobs, err);
     w->whole.size = 0;
     w->written = 0;
     w->unswapped = 0;

@@ -38,30 +38,36 @@ static double bits_of(const rating *r, const tn_scaled_shapes *shapes, uint64_t 
         const tn_scaled_part *p = &shapes->parts[k];
         bool plain = k == 0 && r->quantize.unpacked;
         uint64_t nbytes = 0;
-        tn_array_nbytes(&(tn_array){ plain ? p->plain_dtype : p->dtype, p->rank,
-                                     plain ? p->plain_shape : p->shape, NULL }, &nbytes);
+        const tn_array packed = { p->dtype, p->rank, p->shape, NULL };
+        const tn_array unpacked = { p->plain_dtype, p->rank, p->plain_shape, NULL };
+        tn_array_nbytes(plain ? &unpacked : &packed, &nbytes);
         total += nbytes;
     }
     return count ? 8 * (double)total / (double)count : 0;
 }
 
-/* *fits: whether the datatype does. */
+typedef struct result {
+    tn_quantize_stats stats;
+    double            bits;
+    bool              fits;     /* the datatype fits the tensor; else the rest is not set */
+} result;
+
 static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype *d, const void *data,
-                          tn_quantize_stats *report, double *bits, bool *fits, tn_error *err)
+                          result *found, tn_error *err)
 {
     const tn_array array = { .dtype = t->dtype, .rank = t->rank, .shape = t->shape };
     tn_scaled_shapes shapes;
     tn_error why;
     uint64_t count = 0;
-    *fits = tn_scaled_shapes_for(d, t->rank, t->shape, &shapes, &why) == TN_OK;
-    if (!*fits)
+    found->fits = tn_scaled_shapes_for(d, t->rank, t->shape, &shapes, &why) == TN_OK;
+    if (!found->fits)
         return TN_OK;
     tn_status status = tn_shape_count(t->rank, t->shape, &count);
     if (!status)
-        status = tn_fake_quantize(d, &array, data, NULL, &r->quantize, report, &why);
-    *fits = status != TN_ERR_ARGUMENT || !r->quantize.rotation.size;      /* the rest was checked before */
-    *bits = bits_of(r, &shapes, count);
-    if (!status || !*fits)
+        status = tn_fake_quantize(d, &array, data, NULL, &r->quantize, &found->stats, &why);
+    found->fits = status != TN_ERR_ARGUMENT || !r->quantize.rotation.size;      /* the rest was checked */
+    found->bits = bits_of(r, &shapes, count);
+    if (!status || !found->fits)
         return TN_OK;
     char as[120];
     snprintf(as, sizeof as, " (as %s)", tn_quote_z(tn_datatype_text(d)).text);
@@ -70,28 +76,25 @@ static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype
     return tn_in_tensor(tn_and_say(status, as, err), t->name, err);
 }
 
-static void hand_over(const rating *r, const tn_tensor *t, const tn_datatype *d, double bits,
-                      const tn_quantize_stats *report)
+static void report_one(const rating *r, const tn_tensor *t, const tn_datatype *d, const result *found)
 {
-    const tn_quantize_report quantized = { .source = t, .name = t->name, .datatype = tn_datatype_text(d),
-                                     .bits = bits, .report = report };
+    const tn_quantize_report report = { .source = t, .name = t->name, .datatype = tn_datatype_text(d),
+                                        .bits = found->bits, .report = found->fits ? &found->stats : NULL };
     if (r->report)
-        r->report(r->o.context, &quantized);
+        r->report(r->o.context, &report);
 }
 
 static tn_status rate_loaded(rating *r, const tn_tensor *t, const void *data, tn_error *err)
 {
     tn_status status = TN_OK;
     for (size_t i = 0; i < r->n && !status; i++) {
-        tn_quantize_stats report;
-        double bits = 0;
-        bool fits = false;
-        status = rate_one(r, t, r->datatypes[i], data, &report, &bits, &fits, err);
+        result found = { .fits = false };
+        status = rate_one(r, t, r->datatypes[i], data, &found, err);
         status = tn_tensor_settle(r->file, t, status, err);
-        if (!status)
-            hand_over(r, t, r->datatypes[i], bits, fits ? &report : NULL);
-        if (!status)
-            status = tn_walk_advance(&r->walk, t->parts[0].nbytes, err);
+        if (status)
+            break;
+        report_one(r, t, r->datatypes[i], &found);
+        status = tn_walk_advance(&r->walk, t->parts[0].nbytes, err);
     }
     return status;
 }
@@ -101,7 +104,7 @@ static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
     tn_loaded loaded = { 0 };
     if (!is_rated(t)) {
         for (size_t i = 0; i < r->n; i++)
-            hand_over(r, t, r->datatypes[i], 0, NULL);
+            report_one(r, t, r->datatypes[i], &(result){ .fits = false });
         return TN_OK;
     }
     tn_loading loading = { .in = r->file, .tensor = t };
@@ -113,15 +116,6 @@ static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
 }
 
 /* ---- the file ---- */
-
-/* Checks that do not depend on a tensor. */
-static tn_status check(const rating *r, tn_error *err)
-{
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < r->n && !status; i++)
-        status = tn_quantizer_check(r->datatypes[i], &r->quantize, err);
-    return status;
-}
 
 tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
                                const tn_compare_datatypes_options *options, tn_quantize_report_fn report,
@@ -135,8 +129,8 @@ tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *da
     r.quantize.jobs = r.o.jobs;
     r.walk = (tn_walk){ .jobs = r.o.jobs, .progress = r.o.progress, .context = r.o.context };
     tn_status status = tn_walk_choose(&r.walk, file, r.o.only, r.o.nonly, err);
-    if (!status)
-        status = check(&r, err);
+    for (size_t i = 0; i < n && !status; i++)
+        status = tn_quantizer_check(datatypes[i], &r.quantize, err);
     for (size_t i = 0; i < r.walk.count && !status; i++)
         if (is_rated(r.walk.tensors[i]))
             r.walk.total += n * r.walk.tensors[i]->parts[0].nbytes;

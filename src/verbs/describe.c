@@ -95,16 +95,15 @@ static bool is_described(const tn_tensor *t, uint32_t part)
 static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
 {
     tn_status status = tn_part_readable(t, &t->parts[0], err);
-    if (!status && tn_form_is_sparse(t->form)) {
-        status = tn_raw_check_sparse(t, err);
-        if (!status)
-            status = tn_raw_check_length(t, least, err);
-        return tn_in_tensor(status, t->name, err);
-    }
     if (status || t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED)
         return status;
-    status = tn_fail(err, TN_ERR_UNSUPPORTED, "form %s cannot be described",
-                     tn_quote_z(tn_tensor_form_name(t)).text);
+    if (!tn_form_is_sparse(t->form))
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, "form %s cannot be described",
+                         tn_quote_z(tn_tensor_form_name(t)).text);
+    if (!status)
+        status = tn_raw_check_sparse(t, err);
+    if (!status)
+        status = tn_raw_check_length(t, least, err);
     return tn_in_tensor(status, t->name, err);
 }
 
@@ -135,13 +134,13 @@ static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena 
                                tn_error *err)
 {
     const tn_tensor *t = s->tensor;
-    const void *scale = NULL, *zero = NULL;
+    const void *numbers[3] = { NULL };
     bool typed = tn_raw_of_datatype(t);
     tn_raw_place places[TN_MAX_PARTS];
     tn_buf own = { 0 };
-    tn_status status = t->nparts > 1 && !typed ? read_numbers(file, &t->parts[1], arena, &scale, err) : TN_OK;
-    if (!status && t->nparts > 2 && !typed)
-        status = read_numbers(file, &t->parts[2], arena, &zero, err);
+    tn_status status = TN_OK;
+    for (uint32_t k = 1; k < 3 && k < t->nparts && !typed && !status; k++)
+        status = read_numbers(file, &t->parts[k], arena, &numbers[k], err);
     if (status)
         return status;
     find_places(file, t, places);
@@ -149,8 +148,8 @@ static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena 
     place(file, &t->parts[0], s);
     s->content = tn_stored_of(&t->parts[0])->checksum_text;
     put_source(&own, file, &t->parts[0]);
-    s->scale = scale;
-    s->zero = zero;
+    s->scale = numbers[1];
+    s->zero = numbers[2];
     s->own = &own;
     status = tn_raw_describe(s, arena, d, err);
     tn_buf_free(&own);

@@ -18,21 +18,20 @@ static tn_status edit_list(tn_file *f, const tn_meta **list, size_t *n, const tn
     tn_meta *copy = tn_arena_zalloc(&f->arena, *n + 1, sizeof *copy);
     if (!copy)
         return tn_fail_nomem(err);
+    const tn_meta new = { .key = edit->key, .text = edit->text };
     size_t kept = 0;
     bool found = false;
     for (size_t i = 0; i < *n; i++) {
-        bool this = strcmp((*list)[i].key, edit->key) == 0;
-        found |= this;
-        if (!this)
-            copy[kept++] = (*list)[i];
-        else if (edit->text)
-            copy[kept++] = (tn_meta){ .key = edit->key, .text = edit->text };
+        bool same_key = strcmp((*list)[i].key, edit->key) == 0;
+        found |= same_key;
+        if (!same_key || edit->text)
+            copy[kept++] = same_key ? new : (*list)[i];
     }
     if (!found && !edit->text)
         return tn_fail(err, TN_ERR_ARGUMENT, "there is no metadata key %s to remove",
                        tn_quote_z(edit->key).text);
     if (!found)
-        copy[kept++] = (tn_meta){ .key = edit->key, .text = edit->text };
+        copy[kept++] = new;
     *list = copy;
     *n = kept;
     return TN_OK;
