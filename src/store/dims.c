@@ -2,14 +2,14 @@
 #include "store/dims.h"
 #include "base/error.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 tn_status tn_dims_refuse(const tn_dims *d, uint64_t dim, tn_error *err)
 {
     if (d->rank == TN_MAX_RANK)
         return tn_fail(err, TN_ERR_LIMIT, "expected at most %d dimensions but found more", TN_MAX_RANK);
-    return tn_fail(err, TN_ERR_LIMIT, "expected a dimension below 2^63 but found %llu",
-                   (unsigned long long)dim);
+    return tn_fail(err, TN_ERR_LIMIT, "expected a dimension below 2^63 but found %" PRIu64, dim);
 }
 
 /* One by one: memcmp() would wait for the stores of dimensions just read. */

@@ -7,6 +7,7 @@
 #include "tensor/array.h"
 #include "store/forms.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,9 +89,8 @@ static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_store
     uint64_t size = tn_source_size(f->shards[s->shard].source);
     if (s->offset > size || s->size > size - s->offset)
         return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
-                          "data of %llu bytes at %llu but the file has %llu bytes",
-                          (unsigned long long)s->size, (unsigned long long)s->offset,
-                          (unsigned long long)size);
+                          "data of %" PRIu64 " bytes at %" PRIu64 " but the file has %" PRIu64 " bytes",
+                          s->size, s->offset, size);
     return TN_OK;
 }
 
@@ -100,8 +100,7 @@ static tn_status check_strided(const tn_file *f, const tn_entry *e, uint64_t nby
     uint64_t span, have = e->stored.encoding == TN_ENCODING_RAW ? e->stored.size : nbytes;
     if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->more.stride, &span) || span > have)
         return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
-                          "its strides reach beyond the %llu bytes that are stored",
-                          (unsigned long long)have);
+                          "its strides reach beyond the %" PRIu64 " bytes that are stored", have);
     return check_place(f, e, &e->stored, err);
 }
 
@@ -123,9 +122,8 @@ static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_arr
                tn_add_u64(end, row, &end) && end <= s->size;
     }
     if (!good)
-        return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
-                          "its rows, %llu bytes apart, do not fit the %llu bytes that are stored",
-                          (unsigned long long)pitch, (unsigned long long)s->size);
+        return tn_fail_at(err, TN_ERR_CORRUPT, e->at, "its rows, %" PRIu64 " bytes apart, do not fit the %"
+                          PRIu64 " bytes that are stored", pitch, s->size);
     return check_place(f, e, s, err);
 }
 
@@ -168,8 +166,8 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
                                  err);
         if (e->stored.encoding == TN_ENCODING_RAW && !e->more.opaque && e->stored.size != *nbytes)
             return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
-                              "shape and type take %llu bytes but %llu are stored",
-                              (unsigned long long)*nbytes, (unsigned long long)e->stored.size);
+                              "shape and type take %" PRIu64 " bytes but %" PRIu64 " are stored", *nbytes,
+                              e->stored.size);
     }
     return check_place(f, e, &e->stored, err);
 }
@@ -192,8 +190,7 @@ tn_status tn_file_index_names(tn_file *f, tn_error *err)
     i = tn_names_add_all(&f->names, f, tensor_name, f->count, &other);
     if (i < f->count)
         return tn_in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, f->at[i],
-                                       "it is listed twice: first at byte %llu",
-                                       (unsigned long long)f->at[other]),
+                                       "it is listed twice: first at byte %" PRIu64, f->at[other]),
                             f->tensors[i].name, err);
     return TN_OK;
 }
@@ -341,8 +338,8 @@ tn_status tn_file_load(tn_file *f, size_t most, const char *what, tn_text *text,
     const tn_source *source = f->shards[0].source;
     uint64_t size = tn_source_size(source);
     if (size > most)
-        return tn_fail(err, TN_ERR_LIMIT, "expected %s of at most %zu bytes but found %llu", what, most,
-                       (unsigned long long)size);
+        return tn_fail(err, TN_ERR_LIMIT, "expected %s of at most %zu bytes but found %" PRIu64, what, most,
+                       size);
     const uint8_t *bytes = NULL;
     tn_status status = tn_source_copy(source, 0, size, &f->arena, &bytes, err);
     *text = (tn_text){ (const char *)bytes, (size_t)size };
@@ -394,7 +391,7 @@ tn_status tn_file_add_decoded(tn_file *f, const void *data, size_t size, uint32_
 void tn_file_warn(tn_file *f, uint64_t at, const char *format, ...)
 {
     char text[300];
-    int n = snprintf(text, sizeof text, "byte %llu: ", (unsigned long long)at);
+    int n = snprintf(text, sizeof text, "byte %" PRIu64 ": ", at);
     va_list args;
     va_start(args, format);
     vsnprintf(text + n, sizeof text - (size_t)n, format, args);

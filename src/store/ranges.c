@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "store/file.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 static int by_place(const void *a, const void *b)
@@ -28,18 +29,16 @@ void tn_sort_by_place(void *items, size_t n, size_t item_size)
 static tn_status overlap(const tn_file *f, const tn_piece *a, const tn_piece *b, tn_error *err)
 {
     tn_status status = tn_fail_at(err, TN_ERR_CORRUPT, f->at[b->number],
-                                  "its data at %llu overlaps that of %s, which ends at %llu",
-                                  (unsigned long long)b->begin, tn_quote_z(f->tensors[a->number].name).text,
-                                  (unsigned long long)a->end);
+                                  "its data at %" PRIu64 " overlaps that of %s, which ends at %" PRIu64,
+                                  b->begin, tn_quote_z(f->tensors[a->number].name).text, a->end);
     return tn_in_tensor(status, f->tensors[b->number].name, err);
 }
 
 static tn_status hole(const char *name, uint64_t at, uint64_t from, uint64_t to, tn_error *err)
 {
     return tn_fail_at(err, TN_ERR_CORRUPT, at,
-                      "the data section has a hole: expected data at %llu but found %s at %llu",
-                      (unsigned long long)from, name ? tn_quote_z(name).text : "its end",
-                      (unsigned long long)to);
+                      "the data section has a hole: expected data at %" PRIu64 " but found %s at %" PRIu64,
+                      from, name ? tn_quote_z(name).text : "its end", to);
 }
 
 /* In a set of files the error names the shard. */

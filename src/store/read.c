@@ -4,6 +4,7 @@
 #include "store/stream.h"
 #include "tensor/array.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* Raw bytes are read directly into the buffer. */
@@ -53,8 +54,8 @@ static tn_status read_bytes(const tn_file *f, const tn_part *p, uint64_t from, v
 
 static tn_status wrong_size(uint64_t expected, size_t found, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_ARGUMENT, "expected a buffer of %llu bytes but found %llu",
-                   (unsigned long long)expected, (unsigned long long)found);
+    return tn_fail(err, TN_ERR_ARGUMENT, "expected a buffer of %" PRIu64 " bytes but found %" PRIu64,
+                   expected, (uint64_t)found);
 }
 
 tn_status tn_part_read(const tn_file *f, const tn_part *p, void *buffer, size_t size, tn_error *err)
@@ -71,8 +72,9 @@ tn_status tn_part_read_rows(const tn_file *f, const tn_part *p, uint64_t first, 
     if (!type)
         return tn_part_readable(NULL, p, err);
     if (first > rows || count > rows - first)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected rows within %llu but found %llu from %llu",
-                       (unsigned long long)rows, (unsigned long long)count, (unsigned long long)first);
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected rows within %" PRIu64 " but found %" PRIu64 " from %" PRIu64, rows, count,
+                       first);
     /* The bits of the whole part fit: nbytes was checked when the file was opened. */
     if (a->rank == 0 || tn_shape_count(a->rank - 1, a->shape + 1, &row_bits))
         row_bits = a->rank == 0 ? 1 : 0;
@@ -81,8 +83,8 @@ tn_status tn_part_read_rows(const tn_file *f, const tn_part *p, uint64_t first, 
     uint64_t begin = first * row_bits, end = (first + count) * row_bits;
     bool at_end = first + count == rows;
     if (begin % 8 || (end % 8 && !at_end))
-        return tn_fail(err, TN_ERR_ARGUMENT, "rows of %llu bits do not begin and end on whole bytes",
-                       (unsigned long long)row_bits);
+        return tn_fail(err, TN_ERR_ARGUMENT, "rows of %" PRIu64 " bits do not begin and end on whole bytes",
+                       row_bits);
     uint64_t n = (end + 7) / 8 - begin / 8;
     return size == n ? read_bytes(f, p, begin / 8, buffer, size, err) : wrong_size(n, size, err);
 }

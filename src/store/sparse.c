@@ -6,6 +6,7 @@
 #include "tensor/form.h"
 #include "tensor/indices.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 bool tn_is_sparse_index(const tn_tensor *t, const tn_part *p)
@@ -74,9 +75,8 @@ static void note_order(uint64_t entry, int order, tn_error *why)
 {
     if (order > 0 || why->text[0])
         return;
-    tn_fail(why, TN_OK, "entry %llu %s entry %llu", (unsigned long long)entry,
-            order < 0 ? "is out of order: it sorts before" : "has the indices of",
-            (unsigned long long)entry - 1);
+    tn_fail(why, TN_OK, "entry %" PRIu64 " %s entry %" PRIu64, entry,
+            order < 0 ? "is out of order: it sorts before" : "has the indices of", entry - 1);
 }
 
 /* ---- COO ---- */

@@ -10,6 +10,7 @@
 #include "store/forms.h"
 #include "tensor/layout.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,9 +68,8 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     o->align = o->align ? o->align : w->format->usual_align;
     o->align = o->align ? o->align : w->format->min_align;
     if (!tn_is_power_of_two(o->align) || o->align < w->format->min_align || o->align > UINT64_C(1) << 30)
-        return tn_fail(err, TN_ERR_ARGUMENT,
-                       "expected an alignment that is a power of two from %llu to 2^30 but found %llu",
-                       (unsigned long long)w->format->min_align, (unsigned long long)o->align);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected an alignment that is a power of two from %" PRIu64
+                       " to 2^30 but found %" PRIu64, w->format->min_align, o->align);
     return tn_writer_take_format_options(w, err);
 }
 
@@ -275,9 +275,8 @@ static tn_status check_padding(const tn_part *p, tn_encoding encoding, tn_error 
 {
     const int64_t *physical = p->padded ? p->padded->shape : NULL;
     if (physical && encoding != TN_ENCODING_RAW)
-        return tn_fail(err, TN_ERR_ARGUMENT,
-                       "a tensor with padding cannot be compressed (rows of codes narrower than a byte have "
-                       "some too)");
+        return tn_fail(err, TN_ERR_ARGUMENT, "a tensor with padding cannot be compressed (rows of codes "
+                       "narrower than a byte have some too)");
     for (uint32_t i = 0; physical && i < p->array.rank; i++)
         if (physical[i] < p->array.shape[i])
             return tn_fail(err, TN_ERR_ARGUMENT,
@@ -517,9 +516,8 @@ static tn_status check_beside(const tn_writer *w, const tn_out_file *f, tn_error
 {
     if (w->fd >= 0 || w->nfiles == 0 || !w->files[0].member || tn_sink_is_beside(f->sink, f->path))
         return TN_OK;
-    return tn_fail(err, TN_ERR_IO, "%s is a symbolic link into another folder, but its data "
-                   "would lie beside the link: remove it, or give the path that it leads to",
-                   tn_quote_z(f->path).text);
+    return tn_fail(err, TN_ERR_IO, "%s is a symbolic link into another folder, but its data would lie beside "
+                   "the link: remove it, or give the path that it leads to", tn_quote_z(f->path).text);
 }
 
 tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err)
@@ -721,8 +719,7 @@ static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_
     if (status)
         return status;
     if (n > e->nbytes - w->written)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes but found more",
-                       (unsigned long long)e->nbytes);
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected %" PRIu64 " bytes but found more", e->nbytes);
     if (encoded_whole(e))
         tn_buf_put(&w->whole, data, n);
     else if (is_encoded(e))
@@ -805,9 +802,8 @@ static tn_status write_tied(tn_writer *w, tn_out_entry *e, tn_error *err)
 
 static tn_status incomplete(const tn_writer *w, size_t entry, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes but found %llu",
-                   (unsigned long long)w->entries[entry].nbytes,
-                   (unsigned long long)(w->current == entry ? w->written : 0));
+    return tn_fail(err, TN_ERR_ARGUMENT, "expected %" PRIu64 " bytes but found %" PRIu64,
+                   w->entries[entry].nbytes, w->current == entry ? w->written : 0);
 }
 
 static tn_status complete_entry(tn_writer *w, size_t entry, tn_error *err)
