@@ -117,7 +117,7 @@ static void check_overlap(tn_checker *c)
         tn_wia_range range = tn_extent_range(&c->symbols, &e);
         if (d->strides[i].factor == 0 && (range.unbounded || range.high > 1))
             tn_remark_at(c, tn_item_path("memory.strides", i).text,
-                         "elements of %s lie on each other: stride 0, extent %s",
+                         "elements of %s overlap: stride 0, extent %s",
                          tn_dimension_phrase(d, i).text, tn_extent_phrase(&e).text);
     }
     if (!directions(c, all, &n))
@@ -126,8 +126,8 @@ static void check_overlap(tn_checker *c)
     tn_wide span = 1;           /* elements between the ends of all smaller steps */
     for (uint32_t i = 0; i < n; i++) {
         if (all[i].step < span)
-            tn_remark_at(c, tn_item_path("memory.strides", all[i].dimension).text, "elements may lie on each "
-                         "other: stride %s, but dimensions of smaller stride span %s elements",
+            tn_remark_at(c, tn_item_path("memory.strides", all[i].dimension).text, "elements may overlap: "
+                         "stride %s, but dimensions of smaller stride span %s elements",
                          tn_wide_phrase(all[i].step).text, tn_wide_phrase(span).text);
         span += tn_wide_mul(all[i].step, all[i].steps);
     }

@@ -187,7 +187,7 @@ static void check_padding(tn_checker *c)
     const tn_descriptor *d = c->d;
     check_mode(c);
     if (!d->physical_shape)
-        tn_error_at(c, "padding", "expected physical_shape beside it but found none");
+        tn_error_at(c, "padding", "expected a physical_shape too but found none");
     for (uint32_t i = 0; d->physical_shape && i < d->rank; i++)
         check_padded(c, i);
 }

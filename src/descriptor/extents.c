@@ -88,7 +88,7 @@ static void add_use(tn_symbols *s, const char *name)
     s->items[s->count++] = (tn_wia_constraint){ .symbol = name, .max = INT64_MAX, .multiple_of = 1 };
 }
 
-static void gather(tn_symbols *s, const tn_descriptor *d)
+static void collect(tn_symbols *s, const tn_descriptor *d)
 {
     for (uint32_t i = 0; i < d->rank; i++)
         if (d->dimensions[i].symbol)
@@ -114,7 +114,7 @@ tn_status tn_symbols_init(tn_symbols *s, const tn_descriptor *d, tn_error *err)
     *s = (tn_symbols){ .items = calloc(count_uses(d) + 1, sizeof *s->items) };
     if (!s->items)
         return tn_fail_nomem(err);
-    gather(s, d);
+    collect(s, d);
     sort_and_unite(s);
     for (size_t i = 0; i < d->nconstraints; i++) {
         const tn_wia_constraint *given = &d->constraints[i];

@@ -334,7 +334,7 @@ void tn_wia_finish_sparse(tn_wia_reader *r)
     for (int i = 0; i < TN_WIA_SPARSE && !s->format; i++)
         if (r->notes.sparse[i].there)
             tn_wia_reject(r, r->notes.sparse[i].at,
-                          "expected a format (COO or CSR) beside it but found none");
+                          "expected a format (COO or CSR) too but found none");
     if (!s->format || r->j.status)
         return;
     if (!s->index_type)

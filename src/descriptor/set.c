@@ -52,8 +52,9 @@ const tn_wia_extra *tn_find_extra(const tn_wia_extra *extra, size_t n, const cha
 
 const tn_wia_extra *tn_other_scheme(const tn_descriptor *d)
 {
-    bool alone = tn_has_no_shape(d);
-    return tn_find_extra(d->extra, d->nextra, alone ? "" : "dtype", alone ? "scheme" : "quantization");
+    if (tn_has_no_shape(d))
+        return tn_find_extra(d->extra, d->nextra, "", "scheme");
+    return tn_find_extra(d->extra, d->nextra, "dtype", "quantization");
 }
 
 bool tn_descriptor_is_fragment(const tn_descriptor *d)

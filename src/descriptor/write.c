@@ -597,7 +597,7 @@ static tn_status write_one(const tn_descriptor *d, unsigned indent, tn_buf *out,
         return w.status;
     if (w.written < d->nextra)
         return tn_fail(err, TN_ERR_ARGUMENT,
-                       "%zu of %zu extra members stand in objects that the descriptor does not have",
+                       "%zu of %zu extra members are in objects that the descriptor does not have",
                        d->nextra - w.written, d->nextra);
     return TN_OK;
 }

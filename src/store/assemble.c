@@ -165,12 +165,12 @@ static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error 
 {
     if (f->tensors[i].nparts > 1 && (r->has_array || r->extents || r->form))
         return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i],
-                          "its record says what it is made of, and so does its layout");
+                          "its record and its layout both describe its parts");
     if ((r->has_array && apply_array(f, i, r, err)) || (r->extents && apply_extents(f, i, r, err)) ||
         (r->layout && apply_layout(f, i, r, err)))
         return err->status;
     if (r->nmeta && f->tensors[i].nmeta)
-        return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i], "its metadata stands in two places");
+        return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i], "its metadata is in two places");
     if (r->nmeta) {
         f->tensors[i].meta = r->meta;
         f->tensors[i].nmeta = (uint32_t)r->nmeta;

@@ -89,7 +89,7 @@ static tn_status fail_grown(const tn_kept *k, uint64_t stored, uint64_t most, tn
             tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL, one, from, decoded, limit), k->largest,
             err);
     return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL,
-                     "%zu tensors, of which %s is the largest: %llu stored bytes would be decoded into %llu, "
+                     "%zu tensors, the largest is %s: %llu stored bytes would be decoded into %llu, "
                      "more than the %llu allowed",
                      k->tensors, tn_quote_z(k->largest).text, from, decoded, limit);
 }

@@ -40,7 +40,7 @@ tn_status tn_writer_check_name(const tn_writer *w, const char *name, tn_error *e
     struct stat st;
     if (w->fd >= 0 || look_beside(w->path, name, &st) || errno != ENAMETOOLONG)
         return TN_OK;
-    return tn_fail(err, TN_ERR_IO, "the files beside it would have names of %zu bytes, which "
+    return tn_fail(err, TN_ERR_IO, "the files of its set would have names of %zu bytes, which "
                    "is too long for this folder: choose a shorter name", strlen(name));
 }
 
@@ -160,7 +160,7 @@ tn_status tn_writer_name_members(tn_writer *w, tn_member_name name, bool with_id
         status = name_all(w, name, id, &taken, err);
     }
     if (!status && taken)
-        status = tn_fail(err, TN_ERR_EXISTS, "%d sets of the same content lie in its folder: remove some",
+        status = tn_fail(err, TN_ERR_EXISTS, "%d sets of the same content are in its folder: remove some",
                          TRIES);
     return status;
 }
@@ -272,8 +272,8 @@ void tn_note_strays(const tn_beside *b, tn_is_member is_member)
     if (all.count)
         qsort(all.names, all.count, sizeof *all.names, by_name);
     for (size_t i = 0; i < all.count; i++) {
-        tn_note(b, false, "%s beside it belongs to no set: a run that was interrupted has left it, one is "
-                "writing it now, or the file that names it is lost", tn_quote_z(all.names[i]).text);
+        tn_note(b, false, "%s in its folder belongs to no set: an interrupted run left it, another run is "
+                "writing it, or the file that names it is lost", tn_quote_z(all.names[i]).text);
         free(all.names[i]);
     }
     free(all.names);

@@ -95,7 +95,7 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->hashed = false;
     s->change = NULL;
     s->swap = 0;
-    s->maker = NULL;
+    s->range_decoder = NULL;
     s->nunchanged = 0;
     s->block.size = 0;
     tn_spill_free(&s->whole);
@@ -194,7 +194,7 @@ static tn_status need_block(tn_stream *s, size_t n, tn_error *err)
 }
 
 /* Reads the next block.  It is larger if elements are far apart: then many are read at a time. */
-static tn_status gather_block(tn_stream *s, tn_error *err)
+static tn_status read_block(tn_stream *s, tn_error *err)
 {
     int64_t rows[4];
     const tn_grid grid = grid_of(s->part, rows);
@@ -230,13 +230,13 @@ static tn_status next_strided(tn_stream *s, const uint8_t **bytes, size_t *n, tn
         return TN_OK;
     tn_status status = TN_OK;
     if (!s->block.size || s->made == s->block.from + s->block.size)
-        status = gather_block(s, err);
+        status = read_block(s, err);
     if (!status)
         *bytes = s->block.bytes + (s->made - s->block.from);
     return status;
 }
 
-static tn_status next_woven(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+static tn_status next_columns(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     tn_status status = need_buffer(&s->out, err);
     *bytes = s->out;
@@ -473,7 +473,7 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
     s->made = from;
     s->made_end = from + n;
     if (tn_stored_more_of(part)->columns) {
-        s->next = next_woven;
+        s->next = next_columns;
         status = tn_hash_begin(&s->hash, TN_CHECKSUM_NONE, err);
         return status ? status : tn_columns_open(file, tensor, part, &s->columns, err);
     }
@@ -497,11 +497,11 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tens
     return tn_hash_begin(&s->hash, kind, err);
 }
 
-void tn_stream_open_decoder(tn_stream *s, const tn_range_decoder *maker, uint64_t first, uint64_t n)
+void tn_stream_open_decoder(tn_stream *s, const tn_range_decoder *decoder, uint64_t first, uint64_t n)
 {
     tn_stream_close(s);
     tn_hash_free(&s->hash);
-    s->maker = maker;
+    s->range_decoder = decoder;
     s->element = first;
     s->elements = first + n;
     s->change = NULL;
@@ -559,9 +559,9 @@ static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn
     return status;
 }
 
-static tn_status next_made(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+static tn_status next_computed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    const tn_range_decoder *m = s->maker;
+    const tn_range_decoder *m = s->range_decoder;
     size_t elements = (size_t)tn_min_u64(s->elements - s->element, TN_WINDOW / m->bits * 8);
     *n = 0;
     tn_status status = need_buffer(&s->changed, err);
@@ -576,8 +576,8 @@ static tn_status next_made(tn_stream *s, const uint8_t **bytes, size_t *n, tn_er
 
 static tn_status next_in_host_order(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    if (s->maker)
-        return next_made(s, bytes, n, err);
+    if (s->range_decoder)
+        return next_computed(s, bytes, n, err);
     return s->change ? next_changed(s, bytes, n, err) : next_decoded(s, bytes, n, err);
 }
 

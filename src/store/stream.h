@@ -70,7 +70,7 @@ typedef struct tn_stream {
 
     /* Conversion. */
     const tn_change *change;        /* or NULL */
-    const tn_range_decoder *maker;  /* computes the elements instead of reading them; or NULL */
+    const tn_range_decoder *range_decoder;      /* computes the elements instead of reading them; or NULL */
     uint64_t  element, elements;    /* number of the next element, and where to stop */
     const uint8_t *unchanged;       /* decoded bytes still to be converted */
     size_t    nunchanged;
@@ -107,8 +107,8 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor,
                                 const tn_part *part, tn_checksum kind, tn_error *err);
 
-/* Begins elements [first, first + n) that `maker` computes; unused bits of the last byte are 0. */
-void tn_stream_open_decoder(tn_stream *s, const tn_range_decoder *maker, uint64_t first, uint64_t n);
+/* Begins elements [first, first + n) that `decoder` computes; unused bits of the last byte are 0. */
+void tn_stream_open_decoder(tn_stream *s, const tn_range_decoder *decoder, uint64_t first, uint64_t n);
 
 /* From here on windows hold the elements that `change` converts. */
 void tn_stream_change(tn_stream *s, const tn_change *change);

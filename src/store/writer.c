@@ -516,8 +516,9 @@ static tn_status check_beside(const tn_writer *w, const tn_out_file *f, tn_error
 {
     if (w->fd >= 0 || w->nfiles == 0 || !w->files[0].member || tn_sink_is_beside(f->sink, f->path))
         return TN_OK;
-    return tn_fail(err, TN_ERR_IO, "%s is a symbolic link into another folder, but its data would lie beside "
-                   "the link: remove it, or give the path that it leads to", tn_quote_z(f->path).text);
+    return tn_fail(err, TN_ERR_IO, "%s is a symbolic link into another folder, but its data would be in the "
+                   "folder of the link: remove it, or give the path that it leads to",
+                   tn_quote_z(f->path).text);
 }
 
 tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err)

@@ -94,7 +94,7 @@ static tn_status check_editable(const tn_file *f, tn_error *err)
 {
     if (f->format == &tn_format_raw)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "the metadata of raw files stands in the text of their descriptor: edit that");
+                       "the metadata of raw files is in the text of their descriptor: edit that");
     if (!f->format->rewrite)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "the metadata of format %s cannot be edited in place: convert the file to "

@@ -385,8 +385,8 @@ static uint64_t find_unit(const tn_scaled_plan *p, uint64_t element, tn_scaled_p
     uint64_t size = unit_of(p->d), inner = element % p->inner, line = element / p->inner;
     uint64_t column = line % p->columns, row = line / p->columns % p->rows,
              in_tile = column % p->tile_columns;
-    uint64_t begin = p->d->subtile ? in_tile - in_tile % size : 0,
-             end = p->d->subtile ? begin + size : p->tile_columns;
+    uint64_t begin = p->d->subtile ? in_tile - in_tile % size : 0;
+    uint64_t end = p->d->subtile ? begin + size : p->tile_columns;
     *at = (tn_scaled_place){ .outer = line / p->columns / p->rows, .down = row / p->tile_rows,
                              .across = column / p->tile_columns,
                              .inner = inner, .row = p->d->subtile ? row % p->tile_rows : 0, .column = begin,

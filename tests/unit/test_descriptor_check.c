@@ -367,7 +367,7 @@ static void what_does_not_fit_is_not_shown_as_a_number(void)
                     "shape.dimensions: expected a tensor of less than 2^64 bytes but found one of more\n");
     d.strides = crossed;
     expect_findings(&d, false,
-                    "remark: memory.strides[1]: elements may lie on each other: stride 9223372036854775807, "
+                    "remark: memory.strides[1]: elements may overlap: stride 9223372036854775807, "
                     "but dimensions of smaller stride span more than 2^64 elements\n"
                     "shape.dimensions: expected a tensor of less than 2^64 bytes but found one of more\n");
     d.strides = backwards;
@@ -383,7 +383,7 @@ static void elements_that_may_lie_on_each_other_are_a_remark(void)
     apart[] = { { .factor = 1 }, { .factor = 4 } };
     tn_descriptor d = matrix();
     d.strides = crossed;
-    expect_findings(&d, false, "remark: memory.strides[0]: elements may lie on each other: stride 3, "
+    expect_findings(&d, false, "remark: memory.strides[0]: elements may overlap: stride 3, "
                                "but dimensions of smaller stride span 6 elements\n");
     d.strides = apart;
     expect_findings(&d, false, "");
@@ -459,7 +459,7 @@ static void compare_with_counting(void)
     if (d.is_contiguous)
         CHECK(says(&list, "memory.strides[") == !c.in_order);
     if (!d.is_contiguous && c.overlap)
-        CHECK(says(&list, "lie on each other"));
+        CHECK(says(&list, "overlap"));
     CHECK(!list.text.bad);
     tn_buf_free(&list.text);
 }

@@ -325,7 +325,7 @@ static void other_blocks_of_the_wrong_kind_are_refused(void)
 
 static const refusal sparse_refusals[] = {
     { "{'nnz':1,'shape':[1]}", TN_ERR_CORRUPT, 7,
-      "nnz: expected a format (COO or CSR) beside it but found none" },
+      "nnz: expected a format (COO or CSR) too but found none" },
     { "{'format':'BSR','shape':[1]}", TN_ERR_CORRUPT, 10, "format: expected COO or CSR but found \"BSR\"" },
     { "{'format':'COO'}", TN_ERR_CORRUPT, 0, "expected a shape but found none" },
     { "{'format':'COO','shape':['n']}", TN_ERR_CORRUPT, 24,

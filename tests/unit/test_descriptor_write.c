@@ -533,7 +533,7 @@ static void nothing_is_dropped_silently(void)
 {
     static const tn_wia_extra extra[] = { { "memory", "k", "1" }, { "", "l", "2" } };
     check_refused(&(tn_descriptor){ .extra = extra, .nextra = 2 }, 1,
-                  "1 of 2 extra members stand in objects that the descriptor does not have");
+                  "1 of 2 extra members are in objects that the descriptor does not have");
     check_refused(&(tn_descriptor){ .dtype = TN_INT8, .quantization = { .scheme = (tn_quant_scheme)9 } }, 1,
                   "scheme has a value that the specification has no word for");
     check_refused(&(tn_descriptor){ .dtype = (tn_dtype)99 }, 1,

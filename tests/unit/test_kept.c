@@ -73,7 +73,7 @@ static void tensors_are_added_up(void)
     CHECK(tn_check_decoded(all + 1, 1, 0, &err) == TN_OK);
     CHECK(tn_check_decoded(all, 2, 0, &err) == TN_ERR_LIMIT);
     assert_string_equal(said_of(&err),
-                        "2 tensors, of which \"b\" is the largest: 30 stored bytes would be decoded into "
+                        "2 tensors, the largest is \"b\": 30 stored bytes would be decoded into "
                         "1610612737, more than the 1073741824 allowed (max_bytes)");
     CHECK(tn_check_decoded(NULL, 0, 1, &err) == TN_OK);
 }

@@ -413,7 +413,7 @@ static void a_record_beside_a_sparse_layout_says_nothing_of_the_array(void)
         CHECK(status == (i ? TN_ERR_CORRUPT : TN_OK));
         if (i)
             assert_string_equal(said_of(&err),
-                                "tensor \"s\": its record says what it is made of, and so does its layout");
+                                "tensor \"s\": its record and its layout both describe its parts");
         size_t nmeta;
         if (!i)
             CHECK(tn_file_meta(f, &nmeta) && nmeta == 1 && tn_file_tensor(f, 0)->form == TN_FORM_COO);
