@@ -150,6 +150,7 @@ static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_arr
 /* Checks the size against shape and type, and the place against the file. */
 static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
 {
+    const tn_array array = { e->dtype, e->rank, e->shape, NULL };
     *nbytes = 0;
     if (e->dtype != TN_UNKNOWN) {
         /* A sparse tensor may be larger than any memory. */
@@ -159,11 +160,9 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
         if (e->more.stride)
             return check_strided(f, e, *nbytes, err);
         if (e->more.pitch)
-            return check_pitched(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, &e->stored,
-                                 e->more.pitch, err);
+            return check_pitched(f, e, &array, &e->stored, e->more.pitch, err);
         if (e->more.columns)
-            return check_columns(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, e->more.columns,
-                                 err);
+            return check_columns(f, e, &array, e->more.columns, err);
         if (e->stored.encoding == TN_ENCODING_RAW && !e->more.opaque && e->stored.size != *nbytes)
             return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
                               "shape and type take %" PRIu64 " bytes but %" PRIu64 " are stored", *nbytes,
