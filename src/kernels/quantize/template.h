@@ -1,28 +1,23 @@
 /* kernels/quantize/template.h - quantization in vectors.
  *
- * Included once by each level's file, which first defines
+ * Included once by each level's file, which first includes the vectors of its
+ * level (kernels/avx2.h) and defines
  *
- *   LANES, vf, vi, vm  vectors of that many float, int32_t; a mask of lanes
  *   every_f(x), every_i(n)     the same in every lane
  *   floats(p), integers(p)     loads
- *   nans(v), either(m, n), any(m)
- *   least_f(a, b), most_f(a, b)    of floats; b where one is NaN
- *   least_i(a, b), most_i(a, b)
- *   finite(v)          infinities and NaN become 0
- *   nearest(v), truncated(v)   to int32_t, ties to even; toward zero
+ *   finite(v)          replaces infinities and NaN by 0
+ *   truncated(v)       to int32_t, toward zero
  *   signed_as(x, v)    a positive float in every lane with the signs of v
  *   halves(v)          lanes that are 0.5 or -0.5
  *   number(v)          int32_t to float
  *   i8(p), u8(p), i16(p), u16(p)   LANES codes, widened
  *   put8(p, v), put16(p, v)    the low bytes or halves of 4 vectors
- *   vd                 vectors of half as many double
+ *   vd                 vectors of half as many doubles
  *   every_d(x), least_d(a, b), floors(v), total(v)
  *   double_f(v, k), double_i(v, k)     half k of the lanes
  *   put_f(p, v, stream)    `stream`: past the cache, and p is aligned to a line
  *
- * Four vectors make a group; what is less is done in a copy, filled up. */
-#include <string.h>
-
+ * Four vectors are a group.  A remainder is padded to a group in a copy. */
 #include "kernels/quantize/table.h"
 #include "kernels/stream.h"
 
@@ -36,15 +31,15 @@ static tn_quant_run run_from(const tn_quant_run *run, size_t first)
     return rest;
 }
 
-/* Fewer elements than a group, filled up. */
-typedef struct filled {
+/* Fewer elements than a group, padded. */
+typedef struct padded {
     float        scale[GROUP];
     int32_t      zero[GROUP];
     uint8_t      in[GROUP * 4], out[GROUP * 4];
     tn_quant_run run;
-} filled;
+} padded;
 
-static void fill(filled *f, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
+static void pad(padded *f, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
 {
     memset(f->in, 0, sizeof f->in);
     memcpy(f->in, src, n * size);
@@ -61,19 +56,19 @@ static void fill(filled *f, const uint8_t *src, size_t n, const tn_quant_run *ru
 
 /* ---- to codes ---- */
 
-/* What a loop over groups is made for. */
+/* What a loop over groups is compiled for. */
 typedef struct variant {
     size_t size;                /* bytes of a code */
     bool   each, away;
     bool   multiply;            /* by the reciprocal */
 } variant;
 
-/* Elements that are NaN and quotients that are ties. */
-typedef struct odd_ones {
+/* Lanes that need the scalar level: NaN, and quotients that are ties. */
+typedef struct special {
     vm nan, tie;
-} odd_ones;
+} special;
 
-INLINE vi codes_of(vf x, vf by, vi zero, vi low, vi high, variant v, odd_ones *odd)
+INLINE vi integers_of(vf x, vf by, variant v, special *odd)
 {
     vf quotient = v.multiply ? x * by : x / by;
     odd->nan = either(odd->nan, nans(quotient));
@@ -81,20 +76,25 @@ INLINE vi codes_of(vf x, vf by, vi zero, vi low, vi high, variant v, odd_ones *o
     vi whole = v.away ? truncated(quotient + signed_as(0x1.fffffep-2f, quotient)) : nearest(quotient);
     if (!v.multiply)
         odd->tie = either(odd->tie, halves(quotient - number(whole)));
-    return least_i(most_i(whole + zero, low), high);
+    return whole;
 }
 
-/* The group from element `i` on; returns whether some of its codes may be wrong. */
+/* Quantizes the group from element `i` on; returns whether some of its codes may be wrong. */
 INLINE bool quantize_group(uint8_t *dst, const uint8_t *src, size_t i, const tn_quant_run *run, float by,
                            variant v)
 {
-    odd_ones odd = { 0 };
+    special odd = { 0 };
     vi codes[4], zero = every_i(run->zero[0]), low = every_i(run->low), high = every_i(run->high);
+    vf scale = every_f(by);
     for (size_t k = 0; k < 4; k++) {
         size_t at = i + k * LANES;
         fetch_ahead(src + 4 * at);
-        codes[k] = codes_of(floats(src + 4 * at), v.each ? floats(run->scale + at) : every_f(by),
-                            v.each ? integers(run->zero + at) : zero, low, high, v, &odd);
+        if (v.each) {
+            scale = floats(run->scale + at);
+            zero = integers(run->zero + at);
+        }
+        vi code = integers_of(floats(src + 4 * at), scale, v, &odd) + zero;
+        codes[k] = least_i(most_i(code, low), high);
     }
     if (v.size == 1)
         put8(dst + i, codes);
@@ -133,7 +133,7 @@ INLINE bool quantize_rounding(uint8_t *dst, const uint8_t *src, size_t n, const 
     return quantize_groups(dst, src, n, run, run->scale[0], (variant){ .size = size, .away = away });
 }
 
-/* Whole groups, in loops made for each variant. */
+/* Whole groups, in one loop per variant. */
 static __attribute__((noinline)) bool quantize_whole(uint8_t *dst, const uint8_t *src, size_t n,
                                                      const tn_quant_run *run, size_t size)
 {
@@ -150,8 +150,8 @@ static bool quantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_
     bool nan = quantize_whole(dst, src, whole, run, size);
     if (whole < n) {
         tn_quant_run rest = run_from(run, whole);
-        filled f;
-        fill(&f, src + 4 * whole, n - whole, &rest, 4);
+        padded f;
+        pad(&f, src + 4 * whole, n - whole, &rest, 4);
         nan |= quantize_whole(f.out, f.in, GROUP, &f.run, size);
         memcpy(dst + size * whole, f.out, size * (n - whole));
     }
@@ -184,37 +184,34 @@ INLINE vi widen(const uint8_t *p, code_type type)
 
 /* Whole groups. */
 INLINE void dequantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run,
-                              code_type type, bool each, bool stream)
+                              code_type type, bool stream)
 {
     size_t size = type <= U8 ? 1 : 2;
     vf scale = every_f(run->scale[0]);
     vi zero = every_i(run->zero[0]);
-    for (size_t i = 0; i < n; i += LANES) {
-        vi distance = widen(src + size * i, type) - (each ? integers(run->zero + i) : zero);
-        put_f(dst + 4 * i, number(distance) * (each ? floats(run->scale + i) : scale), stream);
-    }
+    if (run->each)
+        for (size_t i = 0; i < n; i += LANES) {
+            vi distance = widen(src + size * i, type) - integers(run->zero + i);
+            put_f(dst + 4 * i, number(distance) * floats(run->scale + i), stream);
+        }
+    else
+        for (size_t i = 0; i < n; i += LANES)
+            put_f(dst + 4 * i, number(widen(src + size * i, type) - zero) * scale, stream);
 }
 
 INLINE void dequantize_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run,
                            code_type type)
 {
     size_t size = type <= U8 ? 1 : 2, whole = n / GROUP * GROUP;
-    if (run->each && run->stream)
-        dequantize_groups(dst, src, whole, run, type, true, true);
-    else if (run->each)
-        dequantize_groups(dst, src, whole, run, type, true, false);
-    else if (run->stream)
-        dequantize_groups(dst, src, whole, run, type, false, true);
+    if (run->stream)
+        dequantize_groups(dst, src, whole, run, type, true);
     else
-        dequantize_groups(dst, src, whole, run, type, false, false);
+        dequantize_groups(dst, src, whole, run, type, false);
     if (whole < n) {
         tn_quant_run rest = run_from(run, whole);
-        filled f;
-        fill(&f, src + size * whole, n - whole, &rest, size);
-        if (run->each)
-            dequantize_groups(f.out, f.in, GROUP, &f.run, type, true, false);
-        else
-            dequantize_groups(f.out, f.in, GROUP, &f.run, type, false, false);
+        padded f;
+        pad(&f, src + size * whole, n - whole, &rest, size);
+        dequantize_groups(f.out, f.in, GROUP, &f.run, type, false);
         memcpy(dst + 4 * whole, f.out, 4 * (n - whole));
     }
 }
@@ -303,7 +300,7 @@ static void range_each(float *restrict low, float *restrict high, const void *re
 
 /* ---- errors ---- */
 
-/* Sums of double are exact below 2^53: the upper and the lower bits of the squares are added up apart. */
+/* Sums of doubles are exact below 2^53, so the upper and the lower bits of squares are added separately. */
 INLINE uint64_t squares(const uint8_t *codes, const uint8_t *src, size_t n, double step, double unit,
                         code_type type)
 {

@@ -1,5 +1,4 @@
-/* kernels/scaled_decode/avx2.c - codes with scales to float32,
- * with AVX2. */
+/* kernels/scaled_decode/avx2.c - decodes codes with scales, with AVX2. */
 #include "kernels/avx2.h"
 #include "kernels/scaled_decode/table.h"
 
@@ -36,7 +35,7 @@ static inline vu words(const void *p, unsigned width)
     return width == 1 ? (vu)_mm256_cvtepu16_epi32(_mm_loadu_si128(p)) : (vu)_mm256_loadu_si256(p);
 }
 
-/* ---- several codes a byte ---- */
+/* ---- packed codes ---- */
 
 static size_t unpack_nibbles(uint8_t *codes, const uint8_t *packed, size_t n)
 {
@@ -51,7 +50,7 @@ static size_t unpack_nibbles(uint8_t *codes, const uint8_t *packed, size_t n)
     return i;
 }
 
-/* Eight codes take `bits` bytes; as long as there are eight bytes, that many are read. */
+/* Eight codes take `bits` bytes.  Eight bytes are read while there are so many. */
 static size_t unpack_eights(uint8_t *codes, const uint8_t *packed, size_t n, unsigned bits)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101) * ((1u << bits) - 1);
@@ -71,7 +70,7 @@ static void unpack(uint8_t *restrict codes, const uint8_t *restrict packed, size
     tn_unpack_scalar(codes + done, packed + done / 8 * bits, n - done, bits);
 }
 
-/* ---- what was left out ---- */
+/* ---- N:M sparsity ---- */
 
 static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step)
 {
@@ -86,8 +85,6 @@ static inline void expand_word(float *restrict y, const float *restrict slots, u
         slots += __builtin_popcountll(bits);
     }
 }
-
-/* ---- past the caches ---- */
 
 static void stream(float *restrict y, const float *restrict x, size_t n)
 {

@@ -1,5 +1,4 @@
-/* kernels/scaled_decode/avx512.c - codes with scales to float32,
- * with AVX-512. */
+/* kernels/scaled_decode/avx512.c - decodes codes with scales, with AVX-512. */
 #include "kernels/avx512.h"
 #include "kernels/scaled_decode/table.h"
 #include "tensor/code.h"
@@ -34,9 +33,9 @@ static inline vu words(const void *p, unsigned width)
     return width == 1 ? (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)) : (vu)_mm512_loadu_si512(p);
 }
 
-/* ---- several codes a byte ---- */
+/* ---- packed codes ---- */
 
-/* Eight codes of a quadword each, from the `bits` bytes that hold them. */
+/* Unpacks eight codes into the bytes of a quadword, from the `bits` bytes that hold them. */
 typedef struct picker {
     __m512i bytes, places, ones;
 } picker;
@@ -63,7 +62,7 @@ static void unpack(uint8_t *restrict codes, const uint8_t *restrict packed, size
     }
 }
 
-/* ---- what was left out ---- */
+/* ---- N:M sparsity ---- */
 
 static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step)
 {
@@ -71,8 +70,6 @@ static inline void expand_word(float *restrict y, const float *restrict slots, u
         _mm512_storeu_ps(y + 16 * k, _mm512_maskz_expand_ps((__mmask16)(mask >> 16 * k),
                                                             _mm512_loadu_ps(slots + k * step)));
 }
-
-/* ---- past the caches ---- */
 
 static void stream(float *restrict y, const float *restrict x, size_t n)
 {

@@ -1,6 +1,5 @@
-/* kernels/scaled_decode/list.h - the loops of every level, one for
- * each kind of number and width of codes: DECODE(name, kind, width) makes one.
- * finite_8 is each level's own.  Included where DECODE is defined. */
+/* kernels/scaled_decode/list.h - the loops of every level, one per kind of number
+ * and width of codes.  The includer defines DECODE(name, kind, width) and finite_8. */
 DECODE(topped_8, TN_DECODE_TOPPED, 0)
 DECODE(topped_16, TN_DECODE_TOPPED, 1)
 DECODE(topped_32, TN_DECODE_TOPPED, 2)

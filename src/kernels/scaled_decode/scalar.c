@@ -1,5 +1,4 @@
-/* kernels/scaled_decode/scalar.c - codes with scales to float32, one
- * at a time. */
+/* kernels/scaled_decode/scalar.c - decodes codes with scales, one at a time. */
 #include "kernels/scaled_decode/table.h"
 
 #include <math.h>
@@ -13,8 +12,7 @@ INLINE float float_value(uint32_t code, const tn_decode_number *c, tn_decode_kin
 {
     uint32_t magnitude = code & (c->sign - 1), sign = (code & c->sign) << c->up;
     uint32_t bits = (magnitude << c->shift) + c->rebias;
-    if (magnitude < c->one)     /* read as if it had a leading one it is too large by the smallest normal
-                                 * number */
+    if (magnitude < c->one)     /* with a leading one it is too large by the smallest normal number */
         bits = tn_float_bits(tn_float_of(bits + (1u << 23)) - c->normal);
     if (kind == TN_DECODE_TOPPED && magnitude >= c->top)
         bits |= tn_float_bits(INFINITY);
@@ -76,8 +74,7 @@ INLINE uint32_t word_at(const uint8_t *p, size_t i, unsigned width)
 
 #define DECODE(name, kind, width)                                                                      \
     static void name(float *restrict y, const uint8_t *restrict codes, size_t n,                       \
-                     const tn_decode_number *number,                                                   \
-                     const tn_decode_levels *levels)                                                   \
+                     const tn_decode_number *number, const tn_decode_levels *levels)                   \
     {                                                                                                  \
         for (size_t i = 0, level = 0; i < n; level++)                                                  \
             for (size_t end = levels->each < n - i ? i + levels->each : n; i < end; i++)               \
@@ -91,22 +88,20 @@ void tn_decode_integers(int32_t *restrict integers, const uint8_t *restrict code
                         unsigned bits)
 {
     const uint32_t sign = UINT32_C(1) << (bits - 1), ones = sign * 2 - 1;
-    if (width == 0)             /* a loop of its own, which compilers make vectors of */
+    if (width == 0)             /* a loop that compilers vectorise */
         for (size_t i = 0; i < n; i++)
             integers[i] = (int32_t)(((codes[i] & ones) ^ sign) - sign);
     for (size_t i = 0; i < n && width; i++)
         integers[i] = (int32_t)(((word_at(codes, i, width) & ones) ^ sign) - sign);
 }
 
-/* --- several codes a byte -------------------------------------------------- */
+/* --- packed codes ----------------------------------------------------------- */
 
 void tn_unpack_scalar(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits)
 {
     for (size_t i = 0; i < n; i++)
         codes[i] = (uint8_t)tn_packed_get(packed, i, bits);
 }
-
-/* --- what was left out ----------------------------------------------------- */
 
 void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
                       unsigned keep, unsigned of)
@@ -118,8 +113,6 @@ void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint
     }
 }
 
-/* --- past the caches ------------------------------------------------------- */
-
 static void copy(float *restrict y, const float *restrict x, size_t n)
 {
     memcpy(y, x, n * sizeof *y);
@@ -129,10 +122,6 @@ static void copy(float *restrict y, const float *restrict x, size_t n)
 
 void tn_decode_kernels_init_scalar(tn_decode_kernels *k)
 {
-    *k = (tn_decode_kernels){
-        .decode = DECODERS,
-        .unpack = tn_unpack_scalar,
-        .expand = tn_expand_scalar,
-        .stream = copy,
-    };
+    *k = (tn_decode_kernels){ .decode = DECODERS, .unpack = tn_unpack_scalar, .expand = tn_expand_scalar,
+                              .stream = copy };
 }

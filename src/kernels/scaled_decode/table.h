@@ -2,41 +2,41 @@
  * to float32.
  *
  * No allocation, no errors, no I/O.  Sources and destinations may be unaligned
- * and must not overlap; any n, zero included; any bits are codes; nothing beyond
- * n codes is read.  Every level gives the same bits: those of quant/tile.h.
- * NaN is always the one of <math.h>. */
+ * and must not overlap; any n, zero included; codes may have any bits; nothing
+ * beyond n codes is read.  quant/tile.h is the definition.  NaN is always that of
+ * <math.h>. */
 #ifndef TN_KERNELS_SCALED_DECODE_TABLE_H
 #define TN_KERNELS_SCALED_DECODE_TABLE_H
 
 #include "kernels/level.h"
 
-/* What a code is in float32, v, before or with its scale s and zero point z. */
+/* How a value is computed from v, the number of a code, its scale s and zero point z. */
 typedef enum tn_decode_kind {
-    TN_DECODE_FINITE,           /* floats all codes of which are numbers: v * s */
-    TN_DECODE_TOPPED,           /* the largest magnitudes are as in float32, infinity and NaN or NaN: v * s */
-    TN_DECODE_FLOAT,            /* others: v * s */
+    TN_DECODE_FINITE,           /* floats without infinity and NaN: v * s */
+    TN_DECODE_TOPPED,           /* floats with infinity and NaN, or NaN, above `top`, as in float32: v * s */
+    TN_DECODE_FLOAT,            /* other floats: v * s */
     TN_DECODE_INT,              /* signed integers: v * unit * s */
-    TN_DECODE_UINT,             /* unsigned ones with an integer zero point: s * (v - z) */
-    TN_DECODE_SHIFTED,          /* with a float one: s * v - z */
+    TN_DECODE_UINT,             /* unsigned integers, integer zero point: s * (v - z) */
+    TN_DECODE_SHIFTED,          /* unsigned integers, float zero point: s * v - z */
     TN_DECODE_EXPONENT,         /* powers of two: v * s */
     TN_DECODE_HALVED,           /* s / 2^code */
     TN_DECODE_CODEBOOK,         /* a sign and the rank of a magnitude: v * s */
     TN_DECODE_KINDS
 } tn_decode_kind;
 
-/* Of one number spec. */
+/* One number spec as constants for decoding. */
 typedef struct tn_decode_number {
     tn_decode_kind kind;
-    uint32_t ones;              /* the bits of a code; others that are stored with it do not count */
-    uint32_t sign;              /* of them; 0: there is none */
-    unsigned up;                /* from there to bit 31 */
+    uint32_t ones;              /* the bits of a code; other stored bits are ignored */
+    uint32_t sign;              /* the sign bit; 0: none */
+    unsigned up;                /* bits from there to bit 31 */
     /* floats; their bias is at most 127: */
     unsigned shift;             /* mantissa bits that float32 has more */
     uint32_t rebias;            /* from its exponent to float32's, in place */
     uint32_t one;               /* first normal code */
     float    normal;            /* the smallest normal number */
-    uint32_t top;               /* TOPPED: these magnitudes begin here */
-    uint32_t infinite;          /* FLOAT: the magnitude that is infinite, or TN_DECODE_NEVER */
+    uint32_t top;               /* TOPPED: the first of these magnitudes */
+    uint32_t infinite;          /* FLOAT: the magnitude of infinity, or TN_DECODE_NEVER */
     uint32_t nan;               /* FLOAT: the code that is NaN */
     /* others: */
     float    unit;              /* integers */
@@ -45,12 +45,12 @@ typedef struct tn_decode_number {
     const float *value;
 } tn_decode_number;
 
-/* no magnitude: of 32 bits there are none but those of float32 */
+/* a magnitude that no code has: only float32 has 31 bits of it */
 #define TN_DECODE_NEVER UINT32_C(0x7fffffff)
 
-/* Every `each` codes share one level: scale, zero point, mapping.  What a kind
- * does not use may be NULL.  Where there are several, TN_DECODE_SPARE more
- * elements can be read, whatever they are; the mappings among them are 0. */
+/* Every `each` codes have one level: scale, zero point, mapping.  Arrays that a
+ * kind does not use may be NULL.  If there are several levels, TN_DECODE_SPARE
+ * more elements can be read; their mappings are 0. */
 typedef struct tn_decode_levels {
     size_t         each;        /* a power of two, or at least n */
     const float   *scale;
@@ -66,19 +66,19 @@ typedef void (*tn_decode_fn)(float *restrict y, const uint8_t *restrict codes, s
                              const tn_decode_number *number, const tn_decode_levels *levels);
 
 typedef struct tn_decode_kernels {
-    /* by the logarithm of a code's bytes; NULL: no number is stored so */
+    /* by kind and width: codes have 2^width bytes; NULL: no number has this width */
     tn_decode_fn decode[TN_DECODE_KINDS][3];
 
     /* Packed codes of 1 to 7 bits, the first on a byte, into bytes; TN_DECODE_SPARE more may be written. */
     void (*unpack)(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits);
 
-    /* n values of groups of `of`, of which those with a bit in the mask have the
-     * slots of their group in order and the others are 0; those beyond `keep`
-     * too.  A last group may be cut off; TN_DECODE_SPARE more slots can be read. */
+    /* Expands N:M sparsity to n values in groups of `of`.  Each group has `keep` slots.  Values with a bit in
+     * the mask take the slots in order; others, and those without a slot, are 0.  The last group may be
+     * incomplete.  TN_DECODE_SPARE more slots can be read. */
     void (*expand)(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
                    unsigned keep, unsigned of);
 
-    /* Copies whole lines of 16 values past the caches, see tn_stream_fence(); both are aligned to 64. */
+    /* Copies whole cache lines past the caches, see tn_stream_fence(); both are aligned to 64. */
     void (*stream)(float *restrict y, const float *restrict x, size_t n);
 } tn_decode_kernels;
 

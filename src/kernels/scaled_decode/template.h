@@ -1,45 +1,45 @@
-/* kernels/scaled_decode/template.h - codes with scales to float32, in
- * vectors.
+/* kernels/scaled_decode/template.h - decodes codes with scales in vectors.
  *
- * Included once by each level's file, which first defines
+ * Included once by each level's file, which first includes the vectors of its
+ * level (kernels/avx2.h) and defines
  *
- *   LANES, vu, vf, vm  vectors of that many uint32_t, float; a mask of lanes
  *   words(p, width)    LANES codes of 2^width bytes, widened
  *   floats(p), put(p, v)   loads and stores
  *   every_f(x), every_u(n)     the same in every lane
- *   below(a, b), equal(a, b)   lanes where a < b, as signed integers, or a is b
- *   nans(v)            lanes with NaN
- *   pick(m, a, b)      a where m, else b
+ *   below(a, b), equal(a, b)   lanes where a < b, as signed integers, or a == b
+ *   pick(m, a, b)      a in the lanes of m, else b
  *   number(v)          int32_t to float
- *   left(v, n), power(v)   v << n; 1 << v
- *   spread(v, index), spread_two(v, w, index)      lanes of v, of both
- *   eight(p)           8 floats, again and again
- *   eights(p, k)       the k[0]-th 8 floats, then the k[1]-th and so on
+ *   power(v)           1 << v
+ *   spread(v, index), spread_two(v, w, index)      lanes of v, or of v and w, by number
+ *   eight(p)           8 floats, repeated
+ *   eights(p, k)       group k[0] of 8 floats, then group k[1] and so on
  *   gather(p, index)   floats of a table
- *   expand_word(y, slots, mask, step) tn_decode_kernels.expand of 64 elements whose mask is full, `step`
- *   slots a 16
+ *   expand_word(y, slots, mask, step)  expands 64 elements with a full mask; `step` slots per 16 elements
  *   unpack, stream     see tn_decode_kernels */
-#include <string.h>
-
 #include "kernels/scaled_decode/table.h"
 
 enum {
     INFINITE = 0x7f800000,
     QUIET    = 0x7fc00000,
-    FILLER   = 0x40             /* codes of this are numbers near 1; subnormal ones can be very slow to
-                                 * multiply */
+    FILLER   = 0x40             /* a code near 1: multiplying subnormal numbers can be very slow */
 };
 
-/* Floats of few bits are looked up: their magnitudes fit into one or two
- * vectors.  So do those of several mappings of 8 values. */
+/* More kinds: floats of few bits, whose magnitudes fit one or two vectors, and
+ * several mappings of 8 values. */
 enum { LOOKED_UP = TN_DECODE_KINDS, LOOKED_UP_IN_TWO, LOOKED_UP_IN_EIGHTS };
 
-/* One level, or one for each lane. */
+/* The level of all lanes, or one level per lane. */
 typedef struct level {
     vf scale, shift;
     vu zero, mapping;           /* a mapping, or where it begins in the table */
-    vf table[2];                /* magnitudes: of floats, or of the mappings that these lanes have */
+    vf table[2];                /* magnitudes: of floats, or of the mappings of these lanes */
 } level;
+
+/* What a loop decodes: known when compiling. */
+typedef struct family {
+    int      kind;
+    unsigned width;
+} family;
 
 /* ---- numbers ---- */
 
@@ -82,7 +82,7 @@ INLINE vf looked_up(vu code, const level *l, const tn_decode_number *c, bool in_
     return signed_as((vu)v, code, c);
 }
 
-/* `one`: all lanes have one mapping. */
+/* `one`: all lanes have the same mapping. */
 INLINE vf codebook_values(vu code, const level *l, const tn_decode_number *c, bool one)
 {
     if (one && c->values == 8)
@@ -114,7 +114,7 @@ INLINE vf values_of(vu code, const level *l, const tn_decode_number *c, int kind
 
 /* ---- levels ---- */
 
-/* What all levels share. */
+/* The members that all levels share. */
 INLINE level no_level(const tn_decode_number *c, int kind)
 {
     level none = { .scale = every_f(0) };
@@ -163,7 +163,7 @@ INLINE level many_levels(const level *none, const tn_decode_levels *l, size_t at
     return many;
 }
 
-/* Which of the levels that follow one another each lane has. */
+/* The level of each lane, counted from that of the first. */
 INLINE vu lanes_of(size_t each)
 {
     uint32_t index[LANES];
@@ -174,73 +174,79 @@ INLINE vu lanes_of(size_t each)
 
 /* ---- whole vectors ---- */
 
-/* Levels of whole vectors, or one for all. */
+/* One level for several vectors. */
 INLINE void decode_coarse(float *restrict y, const uint8_t *restrict codes, size_t n,
-                          const tn_decode_number *c, const tn_decode_levels *l, int kind, unsigned width)
+                          const tn_decode_number *c, const tn_decode_levels *l, family f)
 {
-    const level none = no_level(c, kind);
+    const level none = no_level(c, f.kind);
     for (size_t i = 0, at = 0; i < n; at++) {
         size_t end = l->each < n - i ? i + l->each : n;
-        const level one = one_level(&none, l, at, c, kind);
+        const level one = one_level(&none, l, at, c, f.kind);
         for (; i < end; i += LANES)
-            put(y + i, values_of(words(codes + (i << width), width), &one, c, kind, true));
+            put(y + i, values_of(words(codes + (i << f.width), f.width), &one, c, f.kind, true));
     }
 }
 
 /* Several levels in a vector. */
 INLINE void decode_fine(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *c,
-                        const tn_decode_levels *l, int kind, unsigned width)
+                        const tn_decode_levels *l, family f)
 {
-    const level none = no_level(c, kind);
+    const level none = no_level(c, f.kind);
     const vu index = lanes_of(l->each);
     size_t step = LANES / l->each;
     for (size_t i = 0, at = 0; i < n; i += LANES, at += step) {
-        const level many = many_levels(&none, l, at, index, c, kind);
-        put(y + i, values_of(words(codes + (i << width), width), &many, c, kind, false));
+        const level many = many_levels(&none, l, at, index, c, f.kind);
+        put(y + i, values_of(words(codes + (i << f.width), f.width), &many, c, f.kind, false));
     }
 }
 
 INLINE void decode_whole(float *restrict y, const uint8_t *restrict codes, size_t n,
-                         const tn_decode_number *c, const tn_decode_levels *l, int kind, unsigned width)
+                         const tn_decode_number *c, const tn_decode_levels *l, family f)
 {
     if (l->each >= LANES)
-        decode_coarse(y, codes, n, c, l, kind, width);
-    else if (kind == TN_DECODE_CODEBOOK && c->values == 8 && l->each >= 4)
-        decode_fine(y, codes, n, c, l, LOOKED_UP_IN_EIGHTS, width);
+        decode_coarse(y, codes, n, c, l, f);
+    else if (f.kind == TN_DECODE_CODEBOOK && c->values == 8 && l->each >= 4)
+        decode_fine(y, codes, n, c, l, (family){ LOOKED_UP_IN_EIGHTS, f.width });
     else
-        decode_fine(y, codes, n, c, l, kind, width);
+        decode_fine(y, codes, n, c, l, f);
 }
 
 /* ---- any number ---- */
 
 static tn_decode_levels levels_from(const tn_decode_levels *l, size_t at)
 {
-    return (tn_decode_levels){ l->each, l->scale + at, l->zero ? l->zero + at : NULL,
-                               l->shift ? l->shift + at : NULL,
-                               l->mapping ? l->mapping + at : NULL };
+    tn_decode_levels rest = *l;
+    rest.scale += at;
+    if (rest.zero)
+        rest.zero += at;
+    if (rest.shift)
+        rest.shift += at;
+    if (rest.mapping)
+        rest.mapping += at;
+    return rest;
 }
 
 INLINE void decode(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,
-                   const tn_decode_levels *levels, int kind, unsigned width)
+                   const tn_decode_levels *levels, family f)
 {
-    const tn_decode_number c = *number;         /* which nothing that is written can change */
+    const tn_decode_number c = *number;         /* copies, which no store can change */
     const tn_decode_levels l = *levels;
     size_t whole = n / LANES * LANES, rest = n - whole;
-    decode_whole(y, codes, whole, &c, &l, kind, width);
+    decode_whole(y, codes, whole, &c, &l, f);
     if (rest) {
         uint8_t in[LANES * 4];
         float out[LANES];
         tn_decode_levels last = levels_from(&l, whole / l.each);
-        if (rest <= last.each)                  /* one level: any number of codes can be its */
+        if (rest <= last.each)                  /* one level, which may have any number of codes */
             last.each = LANES;
         memset(in, FILLER, sizeof in);
-        memcpy(in, codes + (whole << width), rest << width);
-        decode_whole(out, in, LANES, &c, &last, kind, width);
+        memcpy(in, codes + (whole << f.width), rest << f.width);
+        decode_whole(out, in, LANES, &c, &last, f);
         memcpy(y + whole, out, rest * sizeof *out);
     }
 }
 
-/* ---- what was left out ---- */
+/* ---- N:M sparsity ---- */
 
 static void expand(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
                    unsigned keep, unsigned of)
@@ -261,12 +267,11 @@ static void expand(float *restrict y, const float *restrict slots, const uint8_t
 
 /* ---- the table ---- */
 
-#define DECODE(name, kind, width)                                                \
-    static void name(float *restrict y, const uint8_t *restrict codes, size_t n, \
-                     const tn_decode_number *number,                             \
-                     const tn_decode_levels *levels)                             \
-    {                                                                            \
-        decode(y, codes, n, number, levels, kind, width);                        \
+#define DECODE(name, kind, width)                                                               \
+    static void name(float *restrict y, const uint8_t *restrict codes, size_t n,                \
+                     const tn_decode_number *number, const tn_decode_levels *levels)            \
+    {                                                                                           \
+        decode(y, codes, n, number, levels, (family){ kind, width });                           \
     }
 
 DECODE(looked_up_8, LOOKED_UP, 0)
@@ -277,18 +282,16 @@ DECODE(computed_8, TN_DECODE_FINITE, 0)
 static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n,
                      const tn_decode_number *number, const tn_decode_levels *levels)
 {
-    uint32_t different = number->sign;
-    (different <= LANES       ? looked_up_8
-     : different <= 2 * LANES ? looked_up_in_two_8
-                              : computed_8)(y, codes, n, number, levels);
+    uint32_t magnitudes_used = number->sign;
+    if (magnitudes_used <= LANES)
+        looked_up_8(y, codes, n, number, levels);
+    else if (magnitudes_used <= 2 * LANES)
+        looked_up_in_two_8(y, codes, n, number, levels);
+    else
+        computed_8(y, codes, n, number, levels);
 }
 
 void LEVEL(tn_decode_kernels_init)(tn_decode_kernels *k)
 {
-    *k = (tn_decode_kernels){
-        .decode = DECODERS,
-        .unpack = unpack,
-        .expand = expand,
-        .stream = stream,
-    };
+    *k = (tn_decode_kernels){ .decode = DECODERS, .unpack = unpack, .expand = expand, .stream = stream };
 }

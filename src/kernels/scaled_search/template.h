@@ -1,28 +1,26 @@
 /* kernels/scaled_search/template.h - searching and selecting in vectors.
  *
- * Included once by each level's file, which first defines
+ * Included once by each level's file, which first includes the vectors of its
+ * level (kernels/avx2.h) and defines
  *
- *   LANES, vf, vi      vectors of that many float, int32_t
- *   vm                 a mask of lanes
- *   vd                 eight doubles
- *   least_f(a, b), most_f(a, b), most_i(a, b), least_i(a, b)
- *   at_least(a, b)     as floats; more(a, b) as signed integers
+ *   vd                 a vector of 8 doubles
+ *   at_least(a, b)     lanes where a >= b, as floats
+ *   more(a, b)         lanes where a > b, as signed integers
  *   where(m, x, y)     x in the lanes of m, else y
  *   bits(m)            a mask as bits
- *   count(v, m)        one more in the lanes of m
- *   shift_right(v, n)  by a number of bits for each lane
+ *   count(v, m)        adds 1 in the lanes of m
+ *   shift_right(v, n)  by a number of bits per lane
  *   lanes_of(v, order) lane order[i] of v in lane i
  *   mapped(table, which)   entry which[i] of 16 in lane i
- *   compress(p, v, m, n)   stores the lanes of m, which are n, side by side; writes no other
+ *   compress(p, v, m, n)   stores the n lanes of m one after another; writes nothing else
  *   bytes_to(p)        LANES bytes, widened
- *   put_bytes(p, v)    the low byte of each lane
- *   every_d(x), halves(v, d)   doubles; a vector of floats as LANES / 8 of doubles
+ *   put_bytes(p, v)    stores the low byte of each lane
+ *   every_d(x)         a double in every lane
+ *   halves(v, d)       a vector of floats as LANES / 8 vectors of doubles
  *   add_difference(s, a, b)    s + (a - b)^2
- *   add_square(s, a)   s + a^2, whose square is exact
- *   join_d(v)          the sum of eight, as tile.h says
+ *   add_square(s, a)   s + a^2, for a whose square is exact
+ *   join_d(v)          the sum of the lanes, in the order that tile.h defines
  *   least_lane(v, n)   the number of the first of the smallest of n * 8 doubles */
-#include <string.h>
-
 #include "kernels/scaled_search/table.h"
 
 enum { DOUBLES = LANES / 8, NOT_FINITE = 0x7f800000 };
@@ -35,10 +33,10 @@ INLINE vf magnitude(vf v)         { return (vf)((vi)v & INT32_MAX); }
 
 /* ---- N:M ---- */
 
-/* For each lane: is one of its group, `by` lanes on (in a circle), kept rather than it? */
+/* The other lanes of each lane's group, in a circle.  A lane is kept if fewer than `keep` are larger. */
 typedef struct rivals {
-    vi order[15];               /* where it is */
-    vi earlier[15];             /* 1: it comes first, so that it wins where they are equal */
+    vi order[15];               /* the number of the other lane */
+    vi earlier[15];             /* 1: it comes first, so it wins if both are equal */
 } rivals;
 
 static void find_rivals(rivals *r, unsigned of)
@@ -51,7 +49,7 @@ static void find_rivals(rivals *r, unsigned of)
         }
 }
 
-/* NaN is larger than infinity, and no NaN than another. */
+/* NaN is larger than infinity; all NaNs are equal. */
 INLINE vi key_of(vi x)
 {
     vi key = x & INT32_MAX;
@@ -115,15 +113,14 @@ static uint32_t select_some(void *restrict kept, uint8_t *restrict mask, const f
     switch (of) {
     case 2:  return select_all(kept, mask, x, n, keep, 2);
     case 4:  return keep == 2 ? select_all(kept, mask, x, n, 2, 4) : select_all(kept, mask, x, n, keep, 4);
-    case 16: return select_all(kept, mask, x, n, keep, LANES < 16 ? LANES : 16);       /* not where there are
-                                                                                        * 8 lanes */
+    case 16: return select_all(kept, mask, x, n, keep, LANES < 16 ? LANES : 16);    /* never with 8 lanes */
     default: return select_all(kept, mask, x, n, keep, 8);
     }
 }
 
 /* ---- rounding ---- */
 
-/* A magnitude on its way to the nearest number: to this is added what makes a step its last bit. */
+/* Rounds a magnitude to the nearest number: adding `magic` makes a step the last bit. */
 typedef struct rounded {
     vi exponent;                /* in place */
     vf magic, sum;
@@ -157,9 +154,9 @@ INLINE vf quotient(vf x, vf factor, bool divide)
 
 /* ---- zero points ---- */
 
-#define MAGIC 0x1.8p23f         /* its last bit is 1: an addition rounds to a whole number */
+#define MAGIC 0x1.8p23f         /* its last bit is worth 1, so adding it rounds to a whole number */
 
-/* The whole number, zero point left out, that x is in units of the scale. */
+/* x in units of the scale, rounded to a whole number, without the zero point. */
 INLINE vf number_from(vf x, vf factor, vf shift, float most, bool whole)
 {
     vf q = whole ? x / factor : (x + shift) / factor;
@@ -179,44 +176,48 @@ INLINE vf value_from(vf x, vf factor, vf step, vf shift, float most, bool whole)
     return whole ? value : value - shift;
 }
 
-INLINE void encode_from(uint8_t *restrict codes, const tn_search_tiles *t, bool whole)
-{
-    for (size_t k = 0; k < t->count; k++)
-        for (size_t i = k * t->size; i < (k + 1) * t->size; i += LANES)
-            put_bytes(codes + i, code_from(floats(t->x + i), every_f(t->factor[k]), every_f(t->shift[k]),
-                                           t->number.most, whole));
-}
-
 /* ---- codes ---- */
 
-INLINE void encode_all(uint8_t *restrict codes, const tn_search_tiles *t, const tn_search_number *n,
-                       bool divide)
+/* How values become numbers: divided by the factor, multiplied with it, or with a zero point that is added to
+ * values or, if it is a whole number, to codes. */
+typedef enum mode { DIVIDE, MULTIPLY, SHIFT, SHIFT_WHOLE } mode;
+
+static mode mode_of(const tn_search_tiles *t)
 {
+    if (t->shift)
+        return t->whole ? SHIFT_WHOLE : SHIFT;
+    return t->divide ? DIVIDE : MULTIPLY;
+}
+
+INLINE void encode_all(uint8_t *restrict codes, const tn_search_tiles *t, const tn_search_number *n, mode how)
+{
+    const bool shifted = how == SHIFT || how == SHIFT_WHOLE;
     for (size_t k = 0; k < t->count; k++) {
-        vf factor = every_f(t->factor[k]);
-        for (size_t i = k * t->size; i < (k + 1) * t->size; i += LANES)
-            put_bytes(codes + i, code_of(quotient(floats(t->x + i), factor, divide), n));
+        vf factor = every_f(t->factor[k]), shift = every_f(shifted ? t->shift[k] : 0);
+        for (size_t i = k * t->size; i < (k + 1) * t->size; i += LANES) {
+            vf x = floats(t->x + i);
+            put_bytes(codes + i, shifted ? code_from(x, factor, shift, n->most, how == SHIFT_WHOLE)
+                                         : code_of(quotient(x, factor, how == DIVIDE), n));
+        }
     }
 }
 
 static void encode(uint8_t *restrict codes, const tn_search_tiles *t)
 {
     const tn_search_number n = t->number;
-    if (t->shift && t->whole)
-        encode_from(codes, t, true);
-    else if (t->shift)
-        encode_from(codes, t, false);
-    else if (t->divide)
-        encode_all(codes, t, &n, true);
-    else
-        encode_all(codes, t, &n, false);
+    switch (mode_of(t)) {
+    case SHIFT_WHOLE: encode_all(codes, t, &n, SHIFT_WHOLE); break;
+    case SHIFT:       encode_all(codes, t, &n, SHIFT); break;
+    case DIVIDE:      encode_all(codes, t, &n, DIVIDE); break;
+    default:          encode_all(codes, t, &n, MULTIPLY); break;
+    }
 }
 
 /* ---- errors ---- */
 
-/* Values and what is wanted of them, as doubles; or (`exact`) their differences, which are float32s.  Where
- * steps are powers of two they are: a value is nearer than 0 is, or the largest, and its last bit no lower
- * than what is wanted has. */
+/* Values and the wanted ones as doubles or, if `exact`, their differences, which are float32s.  They are if
+ * steps are powers of two: a value is nearer than 0 is, or the largest, and its last bit is no lower than
+ * that of the wanted value. */
 typedef struct errors {
     vd value[DOUBLES], wanted[DOUBLES];
 } errors;
@@ -235,39 +236,30 @@ INLINE vd add_error(vd sum, const errors *e, unsigned half, bool exact)
     return exact ? add_square(sum, e->value[half]) : add_difference(sum, e->value[half], e->wanted[half]);
 }
 
-INLINE double squares_of(const float *x, size_t size, vf factor, vf step, const tn_search_number *n,
-                         bool divide)
+INLINE vd add_errors(vd sum, vf value, vf wanted, bool exact)
 {
-    vd sum = every_d(0);
-    for (size_t i = 0; i < size; i += LANES) {
-        vf v = floats(x + i);
-        rounded r = round_magnitude(quotient(v, factor, divide), n);
-        errors e = errors_of((r.sum - r.magic) * step, magnitude(v), !divide);
-        for (unsigned h = 0; h < DOUBLES; h++)
-            sum = add_error(sum, &e, h, !divide);
-    }
-    return join_d(sum);
+    errors e = errors_of(value, wanted, exact);
+    for (unsigned h = 0; h < DOUBLES; h++)
+        sum = add_error(sum, &e, h, exact);
+    return sum;
 }
 
-INLINE void squares_all(double *restrict sums, const tn_search_tiles *t, const tn_search_number *n,
-                        bool divide)
+INLINE void squares_all(double *restrict sums, const tn_search_tiles *t, const tn_search_number *n, mode how)
 {
-    for (size_t k = 0; k < t->count; k++)
-        sums[k] =
-            squares_of(t->x + k * t->size, t->size, every_f(t->factor[k]), every_f(t->step[k]), n, divide);
-}
-
-INLINE void squares_from(double *restrict sums, const tn_search_tiles *t, bool whole)
-{
+    const bool shifted = how == SHIFT || how == SHIFT_WHOLE;
     for (size_t k = 0; k < t->count; k++) {
+        vf factor = every_f(t->factor[k]), step = every_f(t->step[k]);
+        vf shift = every_f(shifted ? t->shift[k] : 0);
         vd sum = every_d(0);
         for (size_t i = k * t->size; i < (k + 1) * t->size; i += LANES) {
-            vf v = floats(t->x + i);
-            vf value = value_from(v, every_f(t->factor[k]), every_f(t->step[k]), every_f(t->shift[k]),
-                                  t->number.most, whole);
-            errors e = errors_of(value, v, false);
-            for (unsigned h = 0; h < DOUBLES; h++)
-                sum = add_error(sum, &e, h, false);
+            vf x = floats(t->x + i);
+            if (shifted) {
+                vf value = value_from(x, factor, step, shift, n->most, how == SHIFT_WHOLE);
+                sum = add_errors(sum, value, x, false);
+            } else {
+                rounded r = round_magnitude(quotient(x, factor, how == DIVIDE), n);
+                sum = add_errors(sum, (r.sum - r.magic) * step, magnitude(x), how == MULTIPLY);
+            }
         }
         sums[k] = join_d(sum);
     }
@@ -276,14 +268,12 @@ INLINE void squares_from(double *restrict sums, const tn_search_tiles *t, bool w
 static void squares(double *restrict sums, const tn_search_tiles *t)
 {
     const tn_search_number n = t->number;
-    if (t->shift && t->whole)
-        squares_from(sums, t, true);
-    else if (t->shift)
-        squares_from(sums, t, false);
-    else if (t->divide)
-        squares_all(sums, t, &n, true);
-    else
-        squares_all(sums, t, &n, false);
+    switch (mode_of(t)) {
+    case SHIFT_WHOLE: squares_all(sums, t, &n, SHIFT_WHOLE); break;
+    case SHIFT:       squares_all(sums, t, &n, SHIFT); break;
+    case DIVIDE:      squares_all(sums, t, &n, DIVIDE); break;
+    default:          squares_all(sums, t, &n, MULTIPLY); break;
+    }
 }
 
 /* ---- codebooks ---- */
@@ -311,7 +301,7 @@ static void list(tn_search_book *b)
     }
 }
 
-/* Magnitudes of a tile in units of its scale, and where the values for them are listed. */
+/* The magnitudes of a tile in units of its scale, and the row of the codebook for each. */
 typedef struct measured {
     float   q[TN_SEARCH_LARGEST];
     int32_t row[TN_SEARCH_LARGEST];
@@ -330,23 +320,34 @@ INLINE void measure(measured *to, const float *x, size_t n, float step, const tn
 
 /* How mappings are tried. */
 typedef struct trying {
-    unsigned eights;            /* of them */
-    bool     listed;            /* their values for any magnitude */
+    unsigned eights;            /* of mappings */
+    bool     listed;            /* their values for any magnitude are in rows */
     bool     exact;             /* errors are float32s */
+    bool     sums;              /* the squared errors are wanted */
 } trying;
 
-/* The first mapping with the least error for n values from number `first` on. */
-INLINE unsigned best_mapping(const tn_search_book *b, const measured *m, const float *x, size_t first,
-                             size_t n, float step, trying how)
+/* A tile and its codebook. */
+typedef struct book_tile {
+    const float *x;
+    size_t       size, subtile;
+    float        step;
+    const tn_search_book *book;
+    vi           order;         /* for each lane, its subtile counted from that of the first lane */
+} book_tile;
+
+/* The first mapping with the least error for the subtile that begins with value `first`. */
+INLINE unsigned best_mapping(const book_tile *t, const measured *m, size_t first, trying how)
 {
+    const tn_search_book *b = t->book;
     unsigned blocks = (how.eights + DOUBLES - 1) / DOUBLES, each = how.eights / blocks;
     vd sum[2], value[DOUBLES];
     for (unsigned h = 0; h < how.eights; h++)
         sum[h] = every_d(0);
-    for (size_t i = first; i < first + n; i++) {
-        float wanted = __builtin_fabsf(x[i]);
+    for (size_t i = first; i < first + t->subtile; i++) {
+        float wanted = __builtin_fabsf(t->x[i]);
         for (unsigned k = 0; k < blocks; k++) {
-            vf v = (how.listed ? floats(b->row[m->row[i]] + k * LANES) : values_for(m->q[i], b, k)) * step;
+            vf v = how.listed ? floats(b->row[m->row[i]] + k * LANES) : values_for(m->q[i], b, k);
+            v *= t->step;
             halves(how.exact ? v - wanted : v, value);
             for (unsigned h = 0; h < each; h++) {
                 vd *s = &sum[k * each + h];
@@ -358,7 +359,7 @@ INLINE unsigned best_mapping(const tn_search_book *b, const measured *m, const f
     return least_lane(sum, how.eights);
 }
 
-/* Codes of a vector whose lanes have these mappings. */
+/* The codes of a vector whose lanes have these mappings. */
 INLINE vi book_codes(vf x, vf q, vi mapping, const tn_search_book *b)
 {
     vi rank = { 0 };
@@ -367,7 +368,7 @@ INLINE vi book_codes(vf x, vf q, vi mapping, const tn_search_book *b)
         rank = count(rank, at_least(q, from));
     }
     vi code = shift_right(mapped(b->first, mapping), rank * 4) & 15;
-    vi negative = (vi)where(more((vi)q, every_i(0)), x, (vf)every_i(0)) >> 31;  /* what became 0 has none */
+    vi negative = (vi)where(more((vi)q, every_i(0)), x, (vf)every_i(0)) >> 31;  /* 0 has no sign */
     return code | (negative & (int32_t)b->sign);
 }
 
@@ -380,95 +381,81 @@ INLINE vf book_values(vf q, vi mapping, const tn_search_book *b)
     return v;
 }
 
-/* The subtile of each lane of a vector, counted from its first one's. */
-INLINE vi unit_order(size_t subtile)
-{
-    vi order;
-    for (unsigned i = 0; i < LANES; i++)
-        order[i] = (int32_t)(i / subtile);
-    return order;
-}
-
-/* Encodes with the mappings that were chosen; returns the sum of squared errors where it is asked for. */
-INLINE double finish_tile(uint8_t *codes, const uint8_t *mappings, const measured *m, const float *x,
-                          size_t size, float step, size_t subtile, const tn_search_book *b, vi order,
-                          bool sums, bool exact)
+/* Encodes with the chosen mappings; returns the sum of squared errors if it is wanted. */
+INLINE double finish_tile(uint8_t *codes, const uint8_t *mappings, const book_tile *t, const measured *m,
+                          trying how)
 {
     vd sum = every_d(0);
-    for (size_t i = 0; i < size; i += LANES) {
-        vf v = floats(x + i), q = floats(m->q + i);
-        vi mapping = lanes_of(bytes_to(mappings + i / subtile), order);
-        put_bytes(codes + i, book_codes(v, q, mapping, b));
-        if (!sums)
-            continue;
-        errors e = errors_of(book_values(q, mapping, b) * step, magnitude(v), exact);
-        for (unsigned h = 0; h < DOUBLES; h++)
-            sum = add_error(sum, &e, h, exact);
+    for (size_t i = 0; i < t->size; i += LANES) {
+        vf v = floats(t->x + i), q = floats(m->q + i);
+        vi mapping = lanes_of(bytes_to(mappings + i / t->subtile), t->order);
+        put_bytes(codes + i, book_codes(v, q, mapping, t->book));
+        if (how.sums)
+            sum = add_errors(sum, book_values(q, mapping, t->book) * t->step, magnitude(v), how.exact);
     }
-    return sums ? join_d(sum) : 0;
+    return how.sums ? join_d(sum) : 0;
 }
 
-INLINE double choose_tile(uint8_t *codes, uint8_t *mappings, const float *x, size_t size, float step,
-                          size_t subtile, const tn_search_book *b, vi order, trying how, bool sums)
+INLINE double choose_tile(uint8_t *codes, uint8_t *mappings, const book_tile *t, trying how, bool sums)
 {
     measured m;
-    measure(&m, x, size, step, b);
-    for (size_t i = 0; i < size; i += subtile)
-        mappings[i / subtile] = (uint8_t)best_mapping(b, &m, x, i, subtile, step, how);
-    return sums ? finish_tile(codes, mappings, &m, x, size, step, subtile, b, order, true, how.exact)
-                : finish_tile(codes, mappings, &m, x, size, step, subtile, b, order, false, how.exact);
+    measure(&m, t->x, t->size, t->step, t->book);
+    for (size_t i = 0; i < t->size; i += t->subtile)
+        mappings[i / t->subtile] = (uint8_t)best_mapping(t, &m, i, how);
+    how.sums = true;
+    if (sums)
+        return finish_tile(codes, mappings, t, &m, how);
+    how.sums = false;
+    return finish_tile(codes, mappings, t, &m, how);
 }
 
-/* All is 0, or -0 where there are negative values. */
-static double choose_nothing(uint8_t *codes, uint8_t *mappings, const float *x, size_t size, size_t subtile,
-                             const tn_search_book *b)
+/* For a step of 0: all codes are 0, or -0 for negative values. */
+static double choose_nothing(uint8_t *codes, uint8_t *mappings, const book_tile *t)
 {
     vd sum = every_d(0);
-    for (size_t i = 0; i < size; i++)
-        codes[i] = x[i] < 0 ? (uint8_t)b->sign : 0;
-    memset(mappings, 0, size / subtile);
-    for (size_t i = 0; i < size; i += LANES) {
-        errors e = errors_of(floats(x + i), every_f(0), true);
-        for (unsigned h = 0; h < DOUBLES; h++)
-            sum = add_error(sum, &e, h, true);
-    }
+    for (size_t i = 0; i < t->size; i++)
+        codes[i] = t->x[i] < 0 ? (uint8_t)t->book->sign : 0;
+    memset(mappings, 0, t->size / t->subtile);
+    for (size_t i = 0; i < t->size; i += LANES)
+        sum = add_errors(sum, floats(t->x + i), every_f(0), true);
     return join_d(sum);
 }
 
 INLINE void choose_all(uint8_t *restrict codes, uint8_t *restrict mappings, double *restrict sums,
-                       const tn_search_tiles *t, size_t subtile, const tn_search_book *b, trying how)
+                       const tn_search_tiles *tiles, book_tile t, trying how)
 {
-    vi order = unit_order(subtile);
-    for (size_t k = 0; k < t->count; k++) {
-        const float *x = t->x + k * t->size;
-        uint8_t *to = codes + k * t->size, *own = mappings + k * (t->size / subtile);
-        double sum = t->step[k] == 0
-                         ? choose_nothing(to, own, x, t->size, subtile, b)
-                         : choose_tile(to, own, x, t->size, t->step[k], subtile, b, order, how, sums);
+    for (size_t k = 0; k < tiles->count; k++) {
+        uint8_t *to = codes + k * t.size, *own = mappings + k * (t.size / t.subtile);
+        t.x = tiles->x + k * t.size;
+        t.step = tiles->step[k];
+        double sum = t.step == 0 ? choose_nothing(to, own, &t) : choose_tile(to, own, &t, how, sums);
         if (sums)
             sums[k] = sum;
     }
 }
 
 static void choose(uint8_t *restrict codes, uint8_t *restrict mappings, double *restrict sums,
-                   const tn_search_tiles *t, size_t subtile, const tn_search_book *b)
+                   const tn_search_tiles *tiles, size_t subtile, const tn_search_book *b)
 {
+    book_tile t = { .size = tiles->size, .subtile = subtile, .book = b };
     bool many = b->mappings > 8;
+    for (unsigned i = 0; i < LANES; i++)
+        t.order[i] = (int32_t)(i / subtile);
     if (!b->rows)
-        choose_all(codes, mappings, sums, t, subtile, b, (trying){ 2, false, false });
+        choose_all(codes, mappings, sums, tiles, t, (trying){ .eights = 2 });
     else if (many && b->exact)
-        choose_all(codes, mappings, sums, t, subtile, b, (trying){ 2, true, true });
+        choose_all(codes, mappings, sums, tiles, t, (trying){ .eights = 2, .listed = true, .exact = true });
     else if (many)
-        choose_all(codes, mappings, sums, t, subtile, b, (trying){ 2, true, false });
+        choose_all(codes, mappings, sums, tiles, t, (trying){ .eights = 2, .listed = true });
     else if (b->exact)
-        choose_all(codes, mappings, sums, t, subtile, b, (trying){ 1, true, true });
+        choose_all(codes, mappings, sums, tiles, t, (trying){ .eights = 1, .listed = true, .exact = true });
     else
-        choose_all(codes, mappings, sums, t, subtile, b, (trying){ 1, true, false });
+        choose_all(codes, mappings, sums, tiles, t, (trying){ .eights = 1, .listed = true });
 }
 
 /* ---- offsets ---- */
 
-/* The largest of each subtile in all its lanes. */
+/* The maximum of each subtile, in all its lanes. */
 INLINE vi spread_most(vi v, size_t subtile, const vi *swap)
 {
     v = most_i(v, lanes_of(v, swap[0]));
@@ -515,6 +502,5 @@ static void lower(uint8_t *restrict codes, uint8_t *restrict offsets, const tn_s
 void LEVEL(tn_search_kernels_init)(tn_search_kernels *k)
 {
     *k = (tn_search_kernels){ .widest = LANES, .select = select_some, .encode = encode, .squares = squares,
-                              .list = list,
-                              .choose = choose, .lower = lower };
+                              .list = list, .choose = choose, .lower = lower };
 }
