@@ -2,8 +2,8 @@
  *
  * No allocation, no errors, no I/O.  dst and src may be unaligned and must not
  * overlap; any n, zero included; no byte beyond n elements is read or written.
- * Packed types begin on a byte; the unused bits of a last byte are written as
- * zero.  Every variant gives the same bits as tensor/number.h. */
+ * Packed types begin on a byte; the unused bits of the last byte are written as
+ * zero.  tensor/number.h is the definition. */
 #ifndef TN_KERNELS_CAST_TABLE_H
 #define TN_KERNELS_CAST_TABLE_H
 
@@ -11,23 +11,23 @@
 #include "tensor/number.h"
 
 typedef struct tn_cast_args {
-    tn_encode_rules rules;      /* round is TN_ROUND_EVEN: other modes are not for kernels */
+    tn_encode_rules rules;      /* round is TN_ROUND_EVEN; kernels have no other mode */
     float           scale;      /* multiplies each float32 first, if has_scale; from_f32 only */
     bool            has_scale;
-    bool            stream;     /* the output is large: stores that bypass the cache are worth it */
+    bool            stream;     /* the output is large: stores bypass the cache */
 } tn_cast_args;
 
 /* Returns TN_ENCODED_* bits seen. */
 typedef unsigned (*tn_cast_fn)(void *restrict dst, const void *restrict src, size_t n,
                                const tn_cast_args *args);
 
-/* NULL if a level has no kernel: the caller then casts through float32 in blocks,
- * or uses the definition. */
+/* NULL if there is no kernel: the caller then casts through float32 in blocks, or
+ * uses the definition. */
 typedef struct tn_cast_kernels {
     /* from a type whose every value is a float32: exact; no rules, no flags */
     tn_cast_fn to_f32[TN_DTYPE_COUNT];
     tn_cast_fn from_f32[TN_DTYPE_COUNT];    /* rounds to nearest, ties to even */
-    /* rounds to odd: what follows rounds correctly to narrower types */
+    /* rounds to odd: a second rounding to a narrower type is then correct */
     tn_cast_fn f64_to_f32_odd;
     tn_cast_fn f16_to_bf16, bf16_to_f16;    /* direct */
     tn_cast_fn f64_to_f32, f32_to_f64;

@@ -1,28 +1,23 @@
-/* kernels/cast/template.h - casts in vectors of any width.
+/* kernels/cast/template.h - casts in vectors.
  *
- * Included once by each level's file, which first defines its vectors and what
- * compilers do badly with them:
+ * Included once by each level's file, which first includes the vectors of its
+ * level (kernels/avx2.h), or defines the same, and defines
  *
- *   vu, vi, vf, vm     LANES uint32_t, int32_t, float; a mask of lanes
  *   above(a, b)        lanes where a > b, as signed integers
  *   outside(x, l, h)   lanes where x is not in [l, h), NaN included
- *   differ(a, b)       lanes where a is not b, as floats: NaN differs from itself
- *   clamp(x, l, h)     x brought into [l, h]; NaN stays
- *   pick(m, a, b)      a where m, else b
- *   either(m, n), both(m, n), any(m)
- *   left(v, n), right(v, n)    shifts by a variable number of bits
- *   nearest(x)         to int32_t, ties to even; anything where it does not fit
- *   narrow8(v)         the low bytes of 4 vectors as one vector; lanes hold at most 255
- *   narrow16(a, b)     the low halves of 2 vectors as one vector; lanes hold at most 65535
+ *   differ(a, b)       lanes where a != b, as floats: NaN differs from itself
+ *   clamp(x, l, h)     x limited to [l, h]; NaN stays
+ *   pick(m, a, b)      a in the lanes of m, else b
+ *   both(m, n)         the lanes of both masks
  *   widen8(v, p), widen16(v, p)    4 vectors from 4 * LANES bytes or halves
- *   narrow24(p, v), widen24(p)     LANES groups of 3 bytes; narrow24 may write a whole vector
- *   narrow_f16(a, b), widen_f16(v, p)   the same with conversion, NaN made quiet
- *   put(p, v, stream)  stores a vector; if stream, past the cache and p is aligned
+ *   narrow24(p, v), widen24(p)     LANES groups of 3 bytes; narrow24() may write a whole vector
+ *   narrow_f16(a, b), widen_f16(v, p)   the same with conversion; NaN becomes quiet
+ *   put(p, v, stream)  stores a vector; if stream, past the cache, and p is aligned
  *
- * Every cast is one pipeline, 256 elements at a time: that many are whole
- * cache lines in every type.  Codes are widened to 32-bit lanes, decoded to
- * float32 (exact), encoded, and narrowed.  A block with overflow, infinity or
- * NaN is done again with care; the other blocks pay one compare for it. */
+ * Every cast is one pipeline for 256 elements at a time: whole cache lines in
+ * every type.  Codes are widened to 32-bit lanes, decoded to float32 (exact),
+ * encoded, and narrowed.  A block with overflow, infinity or NaN is repeated
+ * with care; the other blocks pay one comparison for it. */
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +27,7 @@
 
 enum {
     BLOCK    = 256,             /* elements */
-    AHEAD    = 4096,            /* bytes to fetch before they are needed */
+    AHEAD    = 4096,            /* bytes to prefetch ahead */
     GROUP    = 4 * LANES,       /* elements in 4 vectors */
     INFINITE = 0x7f800000,      /* float32 */
     QUIET    = 0x00400000
@@ -41,14 +36,13 @@ enum {
 /* How elements are decoded or encoded. */
 typedef enum kind {
     KIND_F32, KIND_F16, KIND_SMALL,     /* SMALL: any float with fewer exponent bits than float32 */
-    KIND_BF16, KIND_TF32,               /* float32 cut short */
+    KIND_BF16, KIND_TF32,               /* truncated float32 */
     KIND_E8M0, KIND_INT, KIND_UINT, KIND_BOOL,
-    KIND_FINITE,                        /* float32 of which nothing is special, having been decoded from such
-                                         * a type */
+    KIND_FINITE,                        /* float32 decoded from a type without infinity and NaN */
     KIND_F64, KIND_ODD                  /* ODD: float64 to float32, rounded to odd */
 } kind;
 
-/* A type as the constants of its arithmetic. */
+/* A type as constants for decoding and encoding. */
 typedef struct format {
     const tn_dtype_info *info;
     unsigned bits;              /* of the code, 19 for tf32 */
@@ -60,12 +54,11 @@ typedef struct format {
     uint32_t normal;            /* smallest normal number, as float32 */
     uint32_t magic;             /* float32 whose last bit is its smallest subnormal */
     uint32_t limit;             /* largest float32 that does not round beyond `largest` */
-    uint32_t nan[2];            /* its NaNs as float32 where they have no payload, positive and negative */
-    float    low, high, last;   /* integers: what rounds into range is in [low, high), where `last` is the
-                                 * greatest */
+    uint32_t nan[2];            /* its NaNs without a payload as float32, positive and negative */
+    float    low, high, last;   /* integers: values that round into range are in [low, high), up to last */
 } format;
 
-typedef struct replacements {   /* codes by sign, asked of the definition when first needed */
+typedef struct replacements {   /* codes by sign, from the definition when first needed */
     bool     known;
     uint32_t overflow[2], infinity[2], nan[2];
     bool     payload;           /* NaN keeps its own */
@@ -104,7 +97,7 @@ static format float_format(const tn_dtype_info *t)
     f.magic = f.normal + ((23 - m) << 23);
     uint32_t half = f.shift ? (uint32_t)1 << (f.shift - 1) : 0;
     f.limit = (f.largest << f.shift) + f.rebias + half;
-    f.limit -= half ? f.largest & 1 : 0;        /* the tie is beyond it where even is up */
+    f.limit -= half ? f.largest & 1 : 0;        /* the tie rounds up, to even */
     tn_encode_rules keep = tn_encode_rules_for(tn_dtype_get(TN_FLOAT32), NULL);
     unsigned ignored = 0;
     for (unsigned sign = 0; sign < 2; sign++) {
@@ -182,13 +175,13 @@ INLINE vu decode(kind how, vu code, const format f)
     }
 }
 
-/* ---- encoding: float32 to codes in lanes; lanes in *special are not right ---- */
+/* ---- encoding: float32 to codes in lanes; codes in *special lanes are wrong ---- */
 
 INLINE vu encode_small(vu x, const format f, vm *special)
 {
     vu magnitude = x & 0x7fffffff;
     vu sign = right(x, 32 - f.bits) & (1U << (f.bits - 1));
-    /* Half a step less one, and one more if the last bit kept is odd: the carry rounds to nearest even. */
+    /* Half a step minus one, plus one if the last kept bit is odd: the carry rounds to nearest even. */
     vu code =
         right(magnitude + ((1U << (f.shift - 1)) - 1 - f.rebias) + (right(magnitude, f.shift) & 1), f.shift);
     /* the addition rounds at the last subnormal bit */
@@ -200,15 +193,15 @@ INLINE vu encode_small(vu x, const format f, vm *special)
     return code | sign;
 }
 
-/* Positive numbers only.  Ties go up, for a significand of one bit is odd; code
- * 0 is the nearest of all that is less than 1.5 * 2^-127. */
+/* Positive numbers only.  Ties go up, since a significand of one bit is odd.
+ * Numbers below 1.5 * 2^-127 become code 0. */
 INLINE vu encode_e8m0(vu x, vm *special)
 {
     *special = either(above(all(1), x), above(x, all(0x7f3fffff)));
     return pick(above(all(0x00600000), x), all(0), (x + (1U << 22)) >> 23);
 }
 
-/* An integer where overflow becomes the nearest one: only NaN is special, and overflow is noted. */
+/* For integers that saturate: only NaN is special, and overflow is noted. */
 INLINE vu encode_clamped(vu x, const format f, vm *special, vm *overflow)
 {
     vf inside = clamp((vf)x, f.low, f.last);
@@ -315,7 +308,7 @@ INLINE void unpack(uint8_t *codes, const uint8_t *from, unsigned bits)
 
 /* ---- blocks ---- */
 
-typedef struct family {         /* of casts that share their code: known when compiling */
+typedef struct family {         /* casts that share their code: known when compiling */
     kind     from, to;
     unsigned from_bits, to_bits;
 } family;
@@ -323,8 +316,7 @@ typedef struct family {         /* of casts that share their code: known when co
 typedef struct cast {
     format from, to;
     bool   exact;               /* no rules and no flags */
-    bool   clamps;              /* integers that float32 counts: what overflows becomes the nearest, as is
-                                 * usual */
+    bool   clamps;              /* integers that are exact in float32 and saturate */
     bool   has_scale;
     float  scale;
     tn_encode_rules rules;
@@ -366,7 +358,7 @@ typedef int64_t  vl  __attribute__((vector_size(sizeof(vu))));
 typedef float    hvf __attribute__((vector_size(sizeof(vu) / 2)));
 typedef int32_t  hvi __attribute__((vector_size(sizeof(vu) / 2)));
 
-/* Where converting went away from zero, one step back; the last bit set where anything was lost. */
+/* Takes one step back where converting went away from zero; sets the last bit where it was inexact. */
 INLINE hvi to_odd(vd x, hvf nearest_value)
 {
     vd back = __builtin_convertvector(nearest_value, vd);
@@ -416,9 +408,9 @@ INLINE vu by_sign(vm negative, const uint32_t code[2])
     return pick(negative, all(code[1]), all(code[0]));
 }
 
-/* The codes, and in the special lanes what the rules say of numbers that
- * overflow, infinities and NaN; and of zero where the type has none, as of a
- * negative number.  Inlined it would be most of the code. */
+/* Replaces the codes of special lanes by those that the rules give for overflow,
+ * infinities and NaN, and for zero in a type without zero, as for a negative
+ * number.  Not inlined, because it would be most of the code. */
 static __attribute__((noinline)) vu replace(vu codes, vm special, vu x, cast *c)
 {
     const format *f = &c->to;
@@ -438,14 +430,15 @@ static __attribute__((noinline)) vu replace(vu codes, vm special, vu x, cast *c)
     return pick(special, pick(finite, by_sign(negative, r->overflow), others), codes);
 }
 
-/* Casts one block and tells whether anything special was in it; without care,
- * what came of that is wrong. */
+/* Casts one block and returns whether it has special values.  Without care their
+ * codes are wrong. */
 INLINE bool cast_block(uint8_t *to, const uint8_t *from, const family y, cast *c, bool stream, bool care)
 {
     uint8_t codes[BLOCK] __attribute__((aligned(64)));
     const format f = c->from, t = c->to;        /* copies, which no store can change */
     const bool unpacks = y.from_bits < 8, packs = y.to_bits < 8;
-    const unsigned step = unpacks ? 8 : y.from_bits, to_step = packs ? 8 : y.to_bits;
+    const unsigned step = unpacks ? 8 : y.from_bits;
+    const unsigned to_step = packs ? 8 : y.to_bits;
     vm seen = { 0 }, overflow = { 0 };
     if (unpacks)
         unpack(codes, from, y.from_bits);
@@ -469,15 +462,15 @@ INLINE bool cast_block(uint8_t *to, const uint8_t *from, const family y, cast *c
     }
     if (packs)
         pack(to, codes, y.to_bits, stream);
-    if (!any(seen) && any(overflow))            /* else NaN was seen, and what overflows will be */
+    if (!any(seen) && any(overflow))            /* else the block is repeated with care */
         c->flags |= TN_ENCODED_OVERFLOW;
     return any(seen);
 }
 
 /* ---- whole arrays ---- */
 
-/* How many elements come before the first from which on `dst` can be streamed
- * to in whole cache lines; BLOCK if there is none. */
+/* The number of elements before the first whole cache line of `dst`; BLOCK if no
+ * element begins on one. */
 static size_t elements_before_line(const uint8_t *dst, unsigned from_bits, unsigned to_bits)
 {
     size_t i = 0;
@@ -486,8 +479,8 @@ static size_t elements_before_line(const uint8_t *dst, unsigned from_bits, unsig
     return i;
 }
 
-/* A block whose first n elements are those of `src`.  Float32 is padded with
- * the first of them, which raises no flag that was not there. */
+/* Pads n elements to a block.  Float32 is padded with the first element, which
+ * raises no new flags. */
 static void fill_block(uint8_t *block, const uint8_t *src, size_t n, unsigned bits)
 {
     size_t bytes = (n * bits + 7) / 8;
@@ -512,11 +505,11 @@ INLINE bool any_block(uint8_t *to, const uint8_t *from, const family y, cast *c,
         return widen_f64(to, from, stream);
     family careful = y;
     if (care && y.to == KIND_F16)
-        careful.to = KIND_SMALL;        /* the conversion of whole vectors knows no rules */
+        careful.to = KIND_SMALL;        /* the conversion instruction ignores the rules */
     return cast_block(to, from, careful, c, stream, care);
 }
 
-/* Hardware prefetching stops at the end of each page; this does not. */
+/* Hardware prefetching stops at page boundaries; this does not. */
 INLINE void prefetch_block(const uint8_t *from, unsigned bits)
 {
     for (unsigned i = 0; i < BLOCK * bits / 8; i += 64)
@@ -554,7 +547,7 @@ INLINE unsigned convert(uint8_t *restrict dst, const uint8_t *restrict src, size
             fill_block(in, src + i * y.from_bits / 8, count, y.from_bits);
         if (whole && n - i >= AHEAD * 8 / y.from_bits + BLOCK)
             prefetch_block(from + AHEAD, y.from_bits);
-        if (!care)                      /* not after a block that needed it: the next one may well, too */
+        if (!care)                      /* after a block that needs care the next one is likely to */
             care = any_block(to, from, y, c, stream && whole, false);
         if (care && !c->special.known)
             c->special = replacements_of(&c->to, &c->rules);
@@ -568,7 +561,7 @@ INLINE unsigned convert(uint8_t *restrict dst, const uint8_t *restrict src, size
     return c->exact ? 0 : c->flags;
 }
 
-/* Types that share their code form a family: one function, told the types. */
+/* One function per family of types. */
 #define FAMILY(name, from_kind, from_bits, to_kind, to_bits)                                                 \
     static __attribute__((noinline)) unsigned name(void *restrict dst, const void *restrict src, size_t n,   \
                                                    const tn_cast_args *args, tn_dtype from, tn_dtype to)   \

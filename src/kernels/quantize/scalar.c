@@ -1,5 +1,4 @@
-/* kernels/quantize/scalar.c - the definition of quantization's inner
- * loops, and the table of its kernels. */
+/* kernels/quantize/scalar.c - quantization: the definition. */
 #include "kernels/quantize/table.h"
 
 #include <math.h>
@@ -9,12 +8,12 @@
 
 /* --- to codes -------------------------------------------------------------- */
 
-/* Added to a number of at most 2^22, this leaves no bits for a fraction: the
- * addition rounds, and the sum's bits count from there. */
+/* Adding this to a number of at most 2^22 leaves no bits for a fraction: the
+ * addition rounds to an integer, in the low bits of the sum. */
 #define ROUNDER 0x1.8p23f
-#define FAR     0x1p22f         /* quotients beyond it are beyond any range */
-#define ALMOST  0x1.fffffep-2f  /* the largest below a half: with it, ties reach the next integer, and nothing
-                                 * below them does */
+#define FAR     0x1p22f         /* larger quotients are outside any range */
+#define ALMOST  0x1.fffffep-2f  /* the largest float below 0.5: adding it moves ties, and nothing below them,
+                                 * to the next integer */
 
 INLINE int32_t nearest(float quotient, bool away)
 {
@@ -23,16 +22,18 @@ INLINE int32_t nearest(float quotient, bool away)
     return (int32_t)(tn_float_bits(quotient + ROUNDER) - tn_float_bits(ROUNDER));
 }
 
-/* A quotient that binary32 says is a tie.  It times the scale is exact in
- * binary64 and tells on which side of the tie x is. */
+/* For a quotient that is a tie in binary32.  Its product with the scale is exact
+ * in binary64 and tells on which side of the tie x is. */
 static int32_t exact_integer(float x, float scale, float quotient, bool away)
 {
-    double tie = (double)quotient * (double)scale, by = (double)x;
+    double tie = (double)quotient * (double)scale, exact = (double)x;
     int32_t up = (int32_t)(quotient + 0.5f);
-    return by == tie ? nearest(quotient, away) : by > tie ? up : up - 1;
+    if (exact == tie)
+        return nearest(quotient, away);
+    return exact > tie ? up : up - 1;
 }
 
-/* What a loop is made for. */
+/* What a loop is compiled for. */
 typedef struct variant {
     size_t size;                /* bytes of a code */
     bool   away, exact;
@@ -121,9 +122,9 @@ DEQUANTIZE(from_u8, uint8_t)
 DEQUANTIZE(from_i16, int16_t)
 DEQUANTIZE(from_u16, uint16_t)
 
-/* --- several codes a byte -------------------------------------------------- */
+/* --- packed codes ----------------------------------------------------------- */
 
-/* Fewer codes than a byte takes. */
+/* Fewer codes than fit a byte. */
 static uint8_t pack_few(const uint8_t *src, size_t n, unsigned bits)
 {
     unsigned byte = 0;
@@ -135,7 +136,7 @@ static uint8_t pack_few(const uint8_t *src, size_t n, unsigned bits)
 void tn_pack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, unsigned bits)
 {
     size_t codes = 8 / bits, whole = n / codes;
-    if (bits == 4)              /* loops that compilers make vectors of */
+    if (bits == 4)              /* loops that compilers vectorise */
         for (size_t i = 0; i < whole; i++)
             dst[i] = (uint8_t)((src[2 * i] & 15) | src[2 * i + 1] << 4);
     else
@@ -146,7 +147,7 @@ void tn_pack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t n,
         dst[whole] = pack_few(src + whole * codes, n % codes, bits);
 }
 
-/* Of a code in the low bits, whose highest is `sign`; 0: it has none. */
+/* Extends the sign of a code; `sign` is its highest bit, or 0 if it has no sign. */
 INLINE uint8_t with_sign(unsigned code, unsigned sign)
 {
     return (uint8_t)((code ^ sign) - sign);
@@ -175,7 +176,7 @@ void tn_unpack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t 
 
 /* --- ranges ---------------------------------------------------------------- */
 
-/* The number, or 0 for infinities and NaN: every range holds 0. */
+/* The number, or 0 for infinity and NaN: every range contains 0. */
 INLINE float finite_at(const void *src, size_t i)
 {
     uint32_t bits;

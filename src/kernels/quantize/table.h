@@ -2,8 +2,7 @@
  *
  * No allocation, no errors, no I/O.  dst and src may be unaligned and must not
  * overlap; any n, zero included; no byte beyond n elements is read or written.
- * Every level gives the same bits: the scalar one is the definition, and agrees
- * with tensor/number.h. */
+ * The scalar level is the definition and agrees with tensor/number.h. */
 #ifndef TN_KERNELS_QUANTIZE_TABLE_H
 #define TN_KERNELS_QUANTIZE_TABLE_H
 
@@ -11,20 +10,19 @@
 
 #include "kernels/level.h"
 
-/* Zeros further from 0 than this are not for kernels: codes of 16 bits and
- * such zeros stay far inside what float32 and int32_t hold exactly. */
+/* The largest magnitude of a zero point for kernels: sums with codes of 16 bits
+ * are then exact in float32 and int32_t. */
 #define TN_QUANT_ZERO_LIMIT (1 << 20)
 
-/* Elements that share one scale, or have `each` their own. */
+/* Elements with one scale for all or, if `each`, one per element. */
 typedef struct tn_quant_run {
-    const float   *scale;       /* one, or as many as elements; finite and not 0 when quantizing */
-    const int32_t *zero;        /* likewise */
+    const float   *scale;       /* finite and not 0 when quantizing */
+    const int32_t *zero;
     bool           each;
-    bool           stream;      /* dequantizing: the output is large, so stores bypass the cache;
-                                 * tn_stream_fence() then */
-    int32_t        low, high;   /* codes in use; quantizing only, as the rest */
+    bool           stream;      /* dequantizing: stores bypass the cache; then call tn_stream_fence() */
+    int32_t        low, high;   /* the codes in use; this and the rest: quantizing only */
     bool           away;        /* ties go away from zero, else to even */
-    bool           exact;       /* the exact quotient is rounded, else what binary32 makes of it */
+    bool           exact;       /* the exact quotient is rounded, else the quotient in binary32 */
 } tn_quant_run;
 
 /* n float32 to codes of 8 or 16 bits: x / scale rounded to nearest, plus zero,
@@ -36,13 +34,12 @@ typedef bool (*tn_quantize_fn)(void *restrict dst, const void *restrict src, siz
 typedef void (*tn_dequantize_fn)(void *restrict dst, const void *restrict src, size_t n,
                                  const tn_quant_run *run);
 
-/* Widens the range of what was seen by n float32; others than finite ones are
- * passed over.  One range, or n of them. */
+/* Widens one range, or n of them, by n float32.  Infinities and NaN are ignored. */
 typedef void (*tn_range_fn)(float *restrict low, float *restrict high, const void *restrict src, size_t n);
 
-/* The sum of squares of code * step - x over at most 2^10 finite float32: each
- * square in binary64, times `unit`, a power of two, rounded down to an integer
- * and at most 2^53. */
+/* The sum of squares of code * step - x over at most 2^10 finite float32.  Each
+ * square is computed in binary64, multiplied with `unit`, a power of two, limited
+ * to 2^53 and rounded down to an integer. */
 typedef uint64_t (*tn_squares_fn)(const void *restrict codes, const void *restrict src, size_t n, double step,
                                   double unit);
 
@@ -55,14 +52,14 @@ typedef struct tn_quant_kernels {
 
 TN_KERNEL_TABLE(tn_quant_kernels);
 
-/* Codes of one byte each into `bits` = 4 or 2 bits each (the lowest count), or
- * back, with their sign or without.  Unused bits of a last byte become zero. */
+/* Packs codes of one byte each into their low 4 or 2 bits, or unpacks them with
+ * or without sign extension.  Unused bits of the last byte become zero. */
 void tn_pack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, unsigned bits);
 void tn_unpack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, unsigned bits,
                      bool is_signed);
 
-/* Whether multiplying by *reciprocal is the same as dividing by the scale, and
- * not slower: it is a power of two, and neither of them is subnormal. */
+/* Whether multiplying by *reciprocal equals dividing by the scale and is not
+ * slower: the scale is a power of two, and both are normal numbers. */
 static inline bool tn_exact_reciprocal(float scale, float *reciprocal)
 {
     uint32_t bits;
@@ -74,8 +71,8 @@ static inline bool tn_exact_reciprocal(float scale, float *reciprocal)
     return true;
 }
 
-/* The scalar level: what the others do with NaN, with a tie that may be none
- * but in binary32, and with what is left over. */
+/* The scalar level, which the others use for NaN, for ties and for remaining
+ * elements. */
 bool tn_quantize_8_scalar(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run);
 bool tn_quantize_16_scalar(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run);
 uint64_t tn_squares_i8_scalar(const void *restrict codes, const void *restrict src, size_t n, double step,

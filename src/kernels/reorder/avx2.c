@@ -35,14 +35,22 @@ static inline void put_part(void *p, vec v, size_t n)
 
 static inline vec low(vec a, vec b, unsigned size)
 {
-    return size == 1 ? _mm256_unpacklo_epi8(a, b) : size == 2 ? _mm256_unpacklo_epi16(a, b) :
-           size == 4 ? _mm256_unpacklo_epi32(a, b) : _mm256_unpacklo_epi64(a, b);
+    switch (size) {
+    case 1:  return _mm256_unpacklo_epi8(a, b);
+    case 2:  return _mm256_unpacklo_epi16(a, b);
+    case 4:  return _mm256_unpacklo_epi32(a, b);
+    default: return _mm256_unpacklo_epi64(a, b);
+    }
 }
 
 static inline vec high(vec a, vec b, unsigned size)
 {
-    return size == 1 ? _mm256_unpackhi_epi8(a, b) : size == 2 ? _mm256_unpackhi_epi16(a, b) :
-           size == 4 ? _mm256_unpackhi_epi32(a, b) : _mm256_unpackhi_epi64(a, b);
+    switch (size) {
+    case 1:  return _mm256_unpackhi_epi8(a, b);
+    case 2:  return _mm256_unpackhi_epi16(a, b);
+    case 4:  return _mm256_unpackhi_epi32(a, b);
+    default: return _mm256_unpackhi_epi64(a, b);
+    }
 }
 
 static inline void turn(vec v[2])
@@ -52,16 +60,16 @@ static inline void turn(vec v[2])
     v[0] = a;
 }
 
-/* Bytes are picked within 16 of them. */
-enum { WEAVE = 16 };
-typedef __m128i thread;
+/* AVX2 picks bytes within 16 of them. */
+enum { WIDTH = 16 };
+typedef __m128i bytes;
 
-static inline thread load_thread(const void *p)
+static inline bytes load_bytes(const void *p)
 {
     return _mm_loadu_si128(p);
 }
 
-static inline void put_thread(void *p, thread v, bool stream)
+static inline void put_bytes(void *p, bytes v, bool stream)
 {
     if (stream)
         _mm_stream_si128(p, v);
@@ -69,7 +77,7 @@ static inline void put_thread(void *p, thread v, bool stream)
         _mm_storeu_si128(p, v);
 }
 
-static inline thread pick(thread from, thread v)
+static inline bytes pick(bytes from, bytes v)
 {
     return _mm_shuffle_epi8(v, from);
 }

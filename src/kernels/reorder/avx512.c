@@ -32,14 +32,22 @@ static inline void put_part(void *p, vec v, size_t n)
 
 static inline vec low(vec a, vec b, unsigned size)
 {
-    return size == 1 ? _mm512_unpacklo_epi8(a, b) : size == 2 ? _mm512_unpacklo_epi16(a, b) :
-           size == 4 ? _mm512_unpacklo_epi32(a, b) : _mm512_unpacklo_epi64(a, b);
+    switch (size) {
+    case 1:  return _mm512_unpacklo_epi8(a, b);
+    case 2:  return _mm512_unpacklo_epi16(a, b);
+    case 4:  return _mm512_unpacklo_epi32(a, b);
+    default: return _mm512_unpacklo_epi64(a, b);
+    }
 }
 
 static inline vec high(vec a, vec b, unsigned size)
 {
-    return size == 1 ? _mm512_unpackhi_epi8(a, b) : size == 2 ? _mm512_unpackhi_epi16(a, b) :
-           size == 4 ? _mm512_unpackhi_epi32(a, b) : _mm512_unpackhi_epi64(a, b);
+    switch (size) {
+    case 1:  return _mm512_unpackhi_epi8(a, b);
+    case 2:  return _mm512_unpackhi_epi16(a, b);
+    case 4:  return _mm512_unpackhi_epi32(a, b);
+    default: return _mm512_unpackhi_epi64(a, b);
+    }
 }
 
 static inline void turn(vec v[4])
@@ -52,12 +60,12 @@ static inline void turn(vec v[4])
     v[3] = _mm512_shuffle_i32x4(b, d, 0xdd);
 }
 
-enum { WEAVE = VECTOR };
-typedef vec thread;
-#define load_thread load
-#define put_thread  put
+enum { WIDTH = VECTOR };
+typedef vec bytes;
+#define load_bytes load
+#define put_bytes  put
 
-static inline thread pick(thread from, thread v)
+static inline bytes pick(bytes from, bytes v)
 {
     return _mm512_maskz_permutexvar_epi8(_knot_mask64(_mm512_movepi8_mask(from)), from, v);
 }

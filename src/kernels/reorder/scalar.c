@@ -1,11 +1,10 @@
-/* kernels/reorder/scalar.c - reorders, the definition. */
+/* kernels/reorder/scalar.c - reorders: the definition. */
 #include "kernels/reorder/table.h"
 
 #include <string.h>
 
 
-enum { TILE = 16 };             /* rows and columns done together, so that lines are used while they are
-                                 * cached */
+enum { TILE = 16 };             /* rows and columns moved together, while their lines are cached */
 
 static inline void move_tile(uint8_t *restrict dst, ptrdiff_t dst_step, const uint8_t *restrict src,
                              ptrdiff_t src_step, size_t rows, size_t columns, size_t size)
@@ -52,12 +51,10 @@ static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, b
         memcpy((uint8_t *)dst + i, pattern, n - i < TN_LINE ? n - i : TN_LINE);
 }
 
-/* --- the table ----------------------------------------------------------- */
-
 void tn_reorder_kernels_init_scalar(tn_reorder_kernels *k)
 {
     *k = (tn_reorder_kernels){
-        .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 }, .copy = copy,
-        .fill = fill,
+        .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 },
+        .copy = copy, .fill = fill,
     };
 }

@@ -11,18 +11,18 @@
 
 enum {
     TN_TRANSPOSE_SIZES = 5,     /* elements of 1, 2, 4, 8 and 16 bytes */
-    TN_INTERLEAVE_MOST = 8,          /* vectors in a step */
-    TN_INTERLEAVE_NONE = 0x80        /* in tn_interleave.from: not of this vector */
+    TN_INTERLEAVE_MOST = 8,     /* vectors in a step */
+    TN_INTERLEAVE_NONE = 0x80   /* in tn_interleave.from: not of this vector */
 };
 
-/* dst[i][j] = src[j][i] for i < rows, j < columns.  Steps from row to row are in
- * bytes, and may be negative.  `stream`: whole lines of dst go past the cache. */
+/* dst[i][j] = src[j][i] for i < rows, j < columns.  Steps are bytes from row to
+ * row and may be negative.  `stream`: whole lines of dst go past the cache. */
 typedef void (*tn_transpose_fn)(void *restrict dst, ptrdiff_t dst_step, const void *restrict src,
                                 ptrdiff_t src_step, size_t rows, size_t columns, bool stream);
 
-/* Steps in each of which `out` vectors are made of the bytes of `in` vectors.
- * Byte b of vector o is byte from[o][i][b] of vector i; that is TN_INTERLEAVE_NONE
- * for all i but one, or for all where it is fill[o][b], which is else 0. */
+/* Each step turns `in` vectors into `out` vectors.  Byte b of output o is byte
+ * from[o][i][b] of input i, for the one i where that is not TN_INTERLEAVE_NONE.
+ * If there is no such i it is fill[o][b]; else fill[o][b] is 0. */
 typedef struct tn_interleave {
     unsigned  in, out;
     ptrdiff_t in_gap, out_gap;          /* bytes from one vector to the next */
@@ -33,11 +33,11 @@ typedef struct tn_interleave {
 
 typedef struct tn_reorder_kernels {
     tn_transpose_fn transpose[TN_TRANSPOSE_SIZES];
-    /* NULL where a level has none.  `stream`: dst and its gap and step are multiples of TN_LINE. */
+    /* NULL if a level has none.  `stream`: dst, its gap and its step are multiples of TN_LINE. */
     void (*interleave)(void *restrict dst, const void *restrict src, size_t steps, const tn_interleave *w,
                        bool stream);
-    unsigned interleave_width;       /* bytes of its vectors */
-    /* n bytes. */
+    unsigned interleave_width;  /* bytes of its vectors */
+    /* Copies n bytes. */
     void (*copy)(void *restrict dst, const void *restrict src, size_t n, bool stream);
     /* dst[i] = pattern[i % TN_LINE]. */
     void (*fill)(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, bool stream);

@@ -1,19 +1,20 @@
-/* kernels/reorder/template.h - reorders in vectors of any width.
+/* kernels/reorder/template.h - reorders in vectors.
  *
- * Included once by each level's file, which first defines:
+ * Included once by each level's file, which first defines
  *
- *   VECTOR, vec            bytes of a vector, a multiple of 16 that divides 64; and one
- *   load(p), load_part(p, n)           the second reads n < VECTOR bytes only
- *   put(p, v, stream)      stores a vector; if stream, past the cache and p is aligned
+ *   LEVEL(name)
+ *   VECTOR, vec            bytes of a vector, a multiple of 16 that divides 64; its type
+ *   load(p), load_part(p, n)           load_part() reads only n < VECTOR bytes
+ *   put(p, v, stream)      stores a vector; if stream, past the cache, and p is aligned
  *   put_part(p, v, n)      stores the first n < VECTOR bytes
- *   low(a, b, size), high(a, b, size)  in each 16 bytes, interleaves elements of the lower or upper halves
+ *   low(a, b, size), high(a, b, size)  interleave elements of the lower or upper halves of each 16 bytes
  *   turn(v)                transposes LANES vectors of LANES times 16 bytes
- *   WEAVE, thread, load_thread(p), put_thread(p, v, stream)    the same for weaving
+ *   WIDTH, bytes, load_bytes(p), put_bytes(p, v, stream)       vectors for interleaving
  *   pick(from, v)          bytes of v by their numbers, 0 for TN_INTERLEAVE_NONE
  *
- * A transpose goes tile by tile: a line of dst is as many elements as a tile
- * has columns, so that every line is stored whole and may go past the cache.
- * Tiles follow each other along rows of src, where the hardware reads ahead. */
+ * A transpose goes tile by tile.  A tile is as wide as a line of dst, so every
+ * line is stored whole and may go past the cache.  Tiles follow each other along
+ * rows of src, where the hardware prefetches. */
 #include <string.h>
 
 #include "kernels/stream.h"
@@ -22,12 +23,12 @@ enum {
     LANES  = VECTOR / 16,
     PARTS  = TN_LINE / VECTOR,  /* vectors in a line */
     PAGE   = 4096,
-    PAGES  = 1024,              /* of dst that are written in turn: half of what second-level TLBs know */
-    STRIPS = 4                  /* how far to read ahead where the hardware does not */
+    PAGES  = 1024,              /* of dst that are written in turn: half of the entries of an L2 TLB */
+    STRIPS = 4                  /* to prefetch ahead if the hardware does not */
 };
 
-/* Elements in 16 bytes: K vectors become K vectors whose lanes are transposed.  Each round interleaves the
- * two halves, which rotates the bits of an element's place by one. */
+/* Transposes the elements of k vectors within each 16 bytes.  Each round interleaves the two halves, which
+ * rotates the bits of an element's place by one. */
 INLINE void turn_lanes(vec *v, unsigned size)
 {
     const unsigned k = 16 / size;
@@ -42,7 +43,6 @@ INLINE void turn_lanes(vec *v, unsigned size)
     }
 }
 
-/* Where a tile lies, and how much of it there is. */
 typedef struct tile {
     uint8_t       *dst;
     const uint8_t *src;
@@ -103,7 +103,7 @@ INLINE void move_part(const tile *t, unsigned size, bool stream)
     }
 }
 
-/* How many elements to take first, so that the rest begins on a multiple of `align`. */
+/* The number of elements before the first multiple of `align`. */
 INLINE size_t before(const void *p, ptrdiff_t step, size_t align, unsigned size)
 {
     size_t n = -(uintptr_t)p & (align - 1);
@@ -115,15 +115,14 @@ INLINE size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The next strips, if the rows of src are so short and close that the hardware does not know where they go
- * on. */
+/* The next strips, if the rows of src are too short for the hardware prefetcher; else NULL. */
 INLINE const uint8_t *read_ahead(const tile *t, size_t rows, unsigned size)
 {
     return t->src_step == (ptrdiff_t)(rows * size) && rows * size < PAGE ?
            t->src + STRIPS * (TN_LINE / size) * rows * size : NULL;
 }
 
-/* One strip: up to a line's elements of each row of dst from i to end. */
+/* Moves one strip: at most a line of each row of dst from i to end. */
 INLINE void move_strip(tile t, size_t i, size_t end, unsigned size, bool stream, const uint8_t *ahead)
 {
     const size_t tall = VECTOR / size;
@@ -212,21 +211,22 @@ static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, b
         tn_stream_fence();
 }
 
-/* --- weaving ------------------------------------------------------------------- */
+/* --- interleaving -------------------------------------------------------------- */
 
+/* `counts`: 16 * in + out, a constant for common numbers of vectors. */
 INLINE void interleave_steps(uint8_t *dst, const uint8_t *src, size_t steps, const tn_interleave *w,
-                             unsigned in,
-                        unsigned out, bool stream)
+                             unsigned counts, bool stream)
 {
+    const unsigned in = counts / 16, out = counts % 16;
     for (size_t k = 0; k < steps; k++, dst += w->out_step, src += w->in_step) {
-        thread v[TN_INTERLEAVE_MOST];
+        bytes v[TN_INTERLEAVE_MOST];
         for (unsigned i = 0; i < in; i++)
-            v[i] = load_thread(src + (ptrdiff_t)i * w->in_gap);
+            v[i] = load_bytes(src + (ptrdiff_t)i * w->in_gap);
         for (unsigned o = 0; o < out; o++) {
-            thread sum = load_thread(w->fill[o]);
+            bytes sum = load_bytes(w->fill[o]);
             for (unsigned i = 0; i < in; i++)
-                sum |= pick(load_thread(w->from[o][i]), v[i]);
-            put_thread(dst + (ptrdiff_t)o * w->out_gap, sum, stream);
+                sum |= pick(load_bytes(w->from[o][i]), v[i]);
+            put_bytes(dst + (ptrdiff_t)o * w->out_gap, sum, stream);
         }
     }
 }
@@ -234,13 +234,14 @@ INLINE void interleave_steps(uint8_t *dst, const uint8_t *src, size_t steps, con
 INLINE void interleave_any(uint8_t *dst, const uint8_t *src, size_t steps, const tn_interleave *w,
                            bool stream)
 {
-    switch (w->in * 16 + w->out) {      /* those of images: the numbers stay in registers */
-    case 0x22: interleave_steps(dst, src, steps, w, 2, 2, stream); break;
-    case 0x33: interleave_steps(dst, src, steps, w, 3, 3, stream); break;
-    case 0x34: interleave_steps(dst, src, steps, w, 3, 4, stream); break;
-    case 0x43: interleave_steps(dst, src, steps, w, 4, 3, stream); break;
-    case 0x44: interleave_steps(dst, src, steps, w, 4, 4, stream); break;
-    default:   interleave_steps(dst, src, steps, w, w->in, w->out, stream); break;
+    unsigned counts = w->in * 16 + w->out;
+    switch (counts) {                   /* those of images: vectors stay in registers */
+    case 0x22: interleave_steps(dst, src, steps, w, 0x22, stream); break;
+    case 0x33: interleave_steps(dst, src, steps, w, 0x33, stream); break;
+    case 0x34: interleave_steps(dst, src, steps, w, 0x34, stream); break;
+    case 0x43: interleave_steps(dst, src, steps, w, 0x43, stream); break;
+    case 0x44: interleave_steps(dst, src, steps, w, 0x44, stream); break;
+    default:   interleave_steps(dst, src, steps, w, counts, stream); break;
     }
 }
 
@@ -259,7 +260,6 @@ void LEVEL(tn_reorder_kernels_init)(tn_reorder_kernels *k)
 {
     *k = (tn_reorder_kernels){
         .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 },
-            .interleave = interleave,
-        .interleave_width = WEAVE, .copy = copy, .fill = fill,
+        .interleave = interleave, .interleave_width = WIDTH, .copy = copy, .fill = fill,
     };
 }

@@ -2,7 +2,7 @@
 #include "kernels/avx2.h"
 #include "kernels/rotate/table.h"
 
-/* Each value and its partner: the first of a pair becomes their sum, the second their difference. */
+/* The first lane of a pair becomes their sum, the second their difference. */
 INLINE vf inside(vf v, unsigned bit)
 {
     vf partner;

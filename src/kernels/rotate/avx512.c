@@ -2,7 +2,7 @@
 #include "kernels/avx512.h"
 #include "kernels/rotate/table.h"
 
-/* Each value and its partner: the first of a pair becomes their sum, the second their difference. */
+/* The first lane of a pair becomes their sum, the second their difference. */
 INLINE vf joined(vf v, vf partner, __mmask16 second)
 {
     return (vf)_mm512_mask_sub_ps((__m512)(v + partner), second, (__m512)partner, (__m512)v);

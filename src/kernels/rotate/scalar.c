@@ -1,26 +1,18 @@
-/* kernels/rotate/scalar.c - the definition of rotations' inner
- * loops, and the table of their kernels. */
+/* kernels/rotate/scalar.c - rotations: the definition. */
 #include "kernels/rotate/table.h"
 
-#include <string.h>
+#include "tensor/code.h"
 
 
 static float flipped(float x, uint32_t sign)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits ^= sign;
-    memcpy(&x, &bits, sizeof bits);
-    return x;
+    return tn_float_of(tn_float_bits(x) ^ sign);
 }
 
 static float scaled(float x, float factor)
 {
-    const uint32_t nan = TN_ROTATE_NAN;
     x *= factor;
-    if (x != x)
-        memcpy(&x, &nan, sizeof x);
-    return x;
+    return x == x ? x : tn_float_of(TN_ROTATE_NAN);
 }
 
 void tn_rotate_blocks_scalar(float *dst, const float *src, size_t blocks, const tn_rotate_step *step)
@@ -56,8 +48,6 @@ static void columns_scalar(float *x, size_t pitch, const uint8_t *in, const uint
             x[k * pitch + c] = z[out[k]];
     }
 }
-
-/* --- the table ------------------------------------------------------------- */
 
 void tn_rotate_kernels_init_scalar(tn_rotate_kernels *k)
 {

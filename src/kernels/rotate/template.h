@@ -1,12 +1,10 @@
-/* kernels/rotate/template.h - rotations with vectors of any width.
+/* kernels/rotate/template.h - rotations in vectors.
  *
- * The file that includes this defines INLINE, LANES, the vectors vf (float) and
- * vu (uint32_t) and, as INLINE functions:
- *     vf inside(vf v, unsigned bit)     the butterflies between values of one vector: s = 1 << bit
- *     vf without_nan(vf v)              every NaN made TN_ROTATE_NAN */
-#include "kernels/rotate/table.h"
-
-#include <string.h>
+ * Included once by each level's file, which first includes the vectors of its
+ * level (kernels/avx2.h) and defines
+ *
+ *   inside(v, bit)     the butterflies between lanes of one vector: s = 1 << bit
+ *   without_nan(v)     replaces every NaN by TN_ROTATE_NAN */
 
 /* Butterflies between vectors: s = 1, 2 ... n / 2 vectors. */
 INLINE void between(vf *z, unsigned n)
@@ -31,8 +29,7 @@ INLINE void between(vf *z, unsigned n)
 INLINE void rotate_block(float *dst, const float *src, unsigned size, const tn_rotate_step *step)
 {
     vf z[TN_ROTATE_MAX / LANES];
-    const unsigned n = size < LANES ? 1 : size / LANES,
-                   bits = (unsigned)__builtin_ctz(size < LANES ? size : LANES);
+    const unsigned n = size < LANES ? 1 : size / LANES, bits = (unsigned)__builtin_ctz(size / n);
 #pragma GCC unroll 64
     for (unsigned i = 0; i < n; i++) {
         vu v, sign;
@@ -66,7 +63,7 @@ INLINE void rotate_blocks_of(float *dst, const float *src, size_t blocks, unsign
     tn_rotate_blocks_scalar(dst, src, blocks, step);
 }
 
-/* Every size has loops of its own, which keep a block in registers. */
+/* One loop per size, which keeps a block in registers. */
 static void rotate_blocks(float *dst, const float *src, size_t blocks, const tn_rotate_step *step)
 {
     switch (step->size) {
@@ -79,10 +76,10 @@ static void rotate_blocks(float *dst, const float *src, size_t blocks, const tn_
     }
 }
 
-/* --- blocks side by side ----------------------------------------------------- */
+/* --- blocks in columns --------------------------------------------------------- */
 
-INLINE void rotate_lane(float *x, size_t pitch, unsigned size, const uint8_t *in, const uint8_t *out,
-                        const tn_rotate_step *step)
+INLINE void rotate_vectors(float *x, size_t pitch, unsigned size, const uint8_t *in, const uint8_t *out,
+                           const tn_rotate_step *step)
 {
     vf z[TN_ROTATE_MAX];
     for (unsigned k = 0; k < size; k++) {
@@ -102,12 +99,12 @@ static void rotate_columns(float *x, size_t pitch, const uint8_t *in, const uint
 {
     for (unsigned c = 0; c < TN_ROTATE_LANES; c += LANES) {
         switch (step->size) {
-        case 4:   rotate_lane(x + c, pitch, 4, in, out, step); break;
-        case 8:   rotate_lane(x + c, pitch, 8, in, out, step); break;
-        case 16:  rotate_lane(x + c, pitch, 16, in, out, step); break;
-        case 32:  rotate_lane(x + c, pitch, 32, in, out, step); break;
-        case 64:  rotate_lane(x + c, pitch, 64, in, out, step); break;
-        default:  rotate_lane(x + c, pitch, 128, in, out, step); break;
+        case 4:   rotate_vectors(x + c, pitch, 4, in, out, step); break;
+        case 8:   rotate_vectors(x + c, pitch, 8, in, out, step); break;
+        case 16:  rotate_vectors(x + c, pitch, 16, in, out, step); break;
+        case 32:  rotate_vectors(x + c, pitch, 32, in, out, step); break;
+        case 64:  rotate_vectors(x + c, pitch, 64, in, out, step); break;
+        default:  rotate_vectors(x + c, pitch, 128, in, out, step); break;
         }
     }
 }

@@ -1,4 +1,4 @@
-/* kernels/scaled_encode/avx2.c - encoding scaled tiles with AVX2. */
+/* kernels/scaled_encode/avx2.c - encodes scaled tiles with AVX2. */
 #include "kernels/avx2.h"
 
 #define FUSED 1
@@ -34,7 +34,7 @@ static inline uint64_t squeeze(uint64_t w, unsigned bits)
     return _pext_u64(w, UINT64_C(0x0101010101010101) * ((1u << bits) - 1));
 }
 
-/* Pairs of codes in 16 bits, whose low bytes are put in order. */
+/* Joins pairs of codes in 16 bits and packs their low bytes. */
 static inline void put_fours(uint8_t *p, const uint8_t *codes)
 {
     const __m256i weights = _mm256_set1_epi16(0x1001);
@@ -43,7 +43,7 @@ static inline void put_fours(uint8_t *p, const uint8_t *codes)
     _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xd8));
 }
 
-/* Pairs of codes in 16 bits, then fours in 32, of which three bytes are used. */
+/* Joins pairs of codes in 16 bits, then fours in the low 24 of 32 bits. */
 static inline void put_sixes(uint8_t *p, const uint8_t *codes)
 {
     const __m128i three_of_four = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);

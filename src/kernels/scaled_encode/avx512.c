@@ -1,4 +1,4 @@
-/* kernels/scaled_encode/avx512.c - encoding scaled tiles with AVX-512. */
+/* kernels/scaled_encode/avx512.c - encodes scaled tiles with AVX-512. */
 #include "kernels/avx512.h"
 
 #define FUSED 1
@@ -40,7 +40,7 @@ static inline uint64_t squeeze(uint64_t w, unsigned bits)
     return _pext_u64(w, UINT64_C(0x0101010101010101) * ((1u << bits) - 1));
 }
 
-/* Pairs of codes in 16 bits, whose low bytes are put in order. */
+/* Joins pairs of codes in 16 bits and packs their low bytes. */
 static inline void put_fours(uint8_t *p, const uint8_t *codes)
 {
     const __m512i weights = _mm512_set1_epi16(0x1001), order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
@@ -49,7 +49,7 @@ static inline void put_fours(uint8_t *p, const uint8_t *codes)
     _mm512_storeu_si512(p, _mm512_permutexvar_epi64(order, _mm512_packus_epi16(low, high)));
 }
 
-/* Pairs of codes in 16 bits, then fours in 32, of which three bytes are used. */
+/* Joins pairs of codes in 16 bits, then fours in the low 24 of 32 bits. */
 static inline void put_sixes(uint8_t *p, const uint8_t *codes)
 {
     __m512i pairs = _mm512_maddubs_epi16(_mm512_loadu_si512(codes), _mm512_set1_epi16(0x4001));

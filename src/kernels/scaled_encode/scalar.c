@@ -1,5 +1,4 @@
-/* kernels/scaled_encode/scalar.c - encoding scaled tiles on any
- * machine: vectors that the compiler makes of what there is. */
+/* kernels/scaled_encode/scalar.c - encodes scaled tiles on any CPU, in vectors of the compiler. */
 #include "kernels/level.h"
 
 #define LEVEL(name) name##_scalar
@@ -47,7 +46,7 @@ static inline void put16(uint8_t *p, const vu v[4])
     }
 }
 
-/* Two bytes, then two pairs, then the halves. */
+/* Joins bytes to pairs, pairs to halves, then the halves. */
 static inline uint64_t squeeze(uint64_t w, unsigned bits)
 {
     w &= UINT64_C(0x0101010101010101) * ((1u << bits) - 1);

@@ -1,22 +1,20 @@
-/* kernels/scaled_encode/template.h - encoding scaled tiles in vectors.
+/* kernels/scaled_encode/template.h - encodes scaled tiles in vectors.
  *
- * Included once by each level's file, which first defines
+ * Included once by each level's file, which first includes the vectors of its
+ * level (kernels/avx2.h) and defines
  *
- *   LANES, vf, vi, vu  vectors of that many float, int32_t, uint32_t
- *   EVENS, ODDS        the numbers of the lanes of two vectors that are even, or odd
- *   least_f(a, b), most_f(a, b), least_i(a, b), most_i(a, b), most_u(a, b)
+ *   EVENS, ODDS        the even and the odd lanes of two vectors
+ *   most_u(a, b)       the maximum of unsigned integers
  *   pick(a, b, x, y)   x where a > b as signed integers, else y
  *   smaller(x, limit)  |x| or the limit, which is positive
- *   right(v, n)        a shift by a variable number of bits
  *   FUSED              whether fused(a, b, c) is a * b + c, rounded once
- *   nearest(v)         to int32_t, ties to even; |v| is at most 2^22
  *   spread(v, order)   lane order[i] of v in lane i
  *   put8(p, v), put16(p, v)    the low bytes or halves of 4 vectors, which hold no more
- *   squeeze(w, bits)   the low bits of each of 8 bytes side by side
- *   put_fours(p, codes)        8 * LANES bytes of 4 bits side by side
- *   put_sixes(p, codes)        4 * LANES bytes of 6 bits
+ *   squeeze(w, bits)   packs the low bits of each of 8 bytes
+ *   put_fours(p, codes)        packs 8 * LANES bytes of 4 bits
+ *   put_sixes(p, codes)        packs 4 * LANES bytes of 6 bits
  *
- * Four vectors make a group; what is less is done in a copy, filled up. */
+ * Four vectors are a group.  A remainder is padded to a group in a copy. */
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +26,7 @@ enum {
     INFINITE = 0x7f800000,
     NORMAL   = 0x00800000,      /* smallest normal float32 */
     ONE      = 0x3f800000,
-    NEAR     = 60 << 23         /* to ONE, as bits: to 2^60 and 2^-60 */
+    NEAR     = 60 << 23         /* ONE + and - this are 2^60 and 2^-60 */
 };
 
 INLINE vf every_f(float x)      { return (vf){ 0 } + x; }
@@ -49,8 +47,8 @@ static bool any_negative(vi v)
     return all < 0;
 }
 
-/* Asks for a line of the block after these n values, while the one at this byte is looked at: in turn of four
- * parts of the block, for memory gives the lines of several pages faster than those of one. */
+/* Prefetches a line of the block after these n values, for the line at this byte.  It alternates between four
+ * parts of the block: memory delivers lines of several pages faster than those of one. */
 INLINE void fetch_next(const float *x, size_t n, size_t at)
 {
     enum { PARTS = 4 };
@@ -75,7 +73,7 @@ INLINE vi seen(const float *x, extreme what)
     return what == LARGEST ? v & INT32_MAX : v;
 }
 
-/* Vectors of which each tile has one, or tiles have a part of one, into one with a lane a tile. */
+/* Reduces n vectors, one per tile or with several tiles each, to one vector with a lane per tile. */
 INLINE vi join_lanes(vi v[LANES], unsigned n, extreme what)
 {
     for (; n > 1; n /= 2)
@@ -107,7 +105,7 @@ INLINE vi range_of_narrow(const float *x, unsigned size, extreme what)
 
 INLINE vi range_of_lanes(const float *x, size_t size, extreme what)
 {
-    if (size == LANES / 2)                      /* sizes that are known are put into registers */
+    if (size == LANES / 2)                      /* constant sizes stay in registers */
         return range_of_narrow(x, LANES / 2, what);
     if (size < LANES)
         return range_of_narrow(x, (unsigned)size, what);
@@ -124,7 +122,7 @@ INLINE uint32_t range_of_one(const float *x, size_t n, extreme what)
     vi v[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
     size_t i = 0;
     for (; n - i >= GROUP; i += GROUP) {
-        /* they are looked at for HIGH before */
+        /* HIGH has read them before LOW */
         for (unsigned k = 0; k < GROUP * sizeof *x && what != LOW; k += TN_LINE)
             fetch_next(x, n, i * sizeof *x + k);
         for (unsigned k = 0; k < 4; k++)
@@ -165,7 +163,7 @@ static void ends(uint32_t *high, uint32_t *low, const float *x, size_t tiles, si
 
 /* ---- floats ---- */
 
-/* Of |x|, or of the largest number. */
+/* The code of |x|, at most that of the largest number. */
 INLINE vu magnitude_code(vf x, const tn_float_rules *r)
 {
     vf clamped = smaller(x, every_f(r->largest));
@@ -176,7 +174,7 @@ INLINE vu magnitude_code(vf x, const tn_float_rules *r)
     return (vu)pick(every_i((int32_t)r->normal), (vi)magnitude, (vi)tiny, (vi)code);
 }
 
-/* The same of ggml's 4 bits: ties go down. */
+/* The same for ggml's 4 bits: ties go down. */
 INLINE vu ggml_code(vf x, const tn_float_rules *r)
 {
     const vi quarter = (vi)every_f(0.25f), three = (vi)every_f(0.75f), one = (vi)every_f(1);
@@ -193,7 +191,7 @@ INLINE vu signed_code(vu code, vf x, const tn_float_rules *r, bool has_minus_zer
     return has_minus_zero ? code | sign : code | (vu)pick((vi)code, every_i(0), (vi)sign, every_i(0));
 }
 
-/* Of a code without a sign. */
+/* The value of a code without a sign. */
 INLINE vf float_value(vu code, const tn_float_rules *r)
 {
     vf tiny = __builtin_convertvector((vi)code, vf) * r->smallest;
@@ -218,13 +216,13 @@ static unsigned exponents(const tn_exponent_rules *r, const uint32_t *bits, size
     return any_negative(special) ? TN_SCALES_SPECIAL : 0;
 }
 
-/* A scale of 0 divides as infinity does: it makes zeros. */
+/* Infinity instead of a scale of 0: quotients are then zeros. */
 INLINE vf divisor(vf scale)
 {
     return (vf)pick((vi)scale, every_i(0), (vi)scale, every_i(INFINITE));
 }
 
-/* The scale that a code stands for in this tensor, and the code of one. */
+/* The scale of a code in this tensor, and the code of a scale. */
 INLINE vf scale_of(const tn_scale_rules *r, vu code)
 {
     return float_value(code, &r->scale) * r->tensor_scale;
@@ -235,13 +233,13 @@ INLINE vu scale_code(const tn_scale_rules *r, vf scale)
     return magnitude_code(r->tensor_scale == 1 ? scale : scale / r->tensor_scale, &r->scale);
 }
 
-/* Zero points of ranges that begin at -low: one too large is just that. */
+/* Zero points of ranges that begin at -low, at most one above the limit. */
 INLINE vi zero_of(const tn_scale_rules *r, vf low, vf scale)
 {
     return nearest(least_f(low / divisor(scale), every_f((float)r->zero_last + 1)));
 }
 
-/* A zero point that is too large makes the scale larger, until it fits or the scale is the last. */
+/* Raises scales until the zero point fits or the scale is the largest. */
 static __attribute__((noinline)) void raise_scales(const tn_scale_rules *r, vf low, vf step, vu *code,
                                                    vi *zero)
 {
@@ -265,13 +263,13 @@ INLINE void put_float_zeros(const tn_scale_rules *r, vf low, vf scale, const tn_
     put(to->shift + t, (vi)float_value(code, &r->zero));
 }
 
-/* The first one of these is negative where infinities or NaN are in a tile, the second where it cannot be
- * divided by multiplying.  Tiles of zeros can be by anything. */
-typedef struct findings {
+/* Negative lanes: tiles with infinities or NaN (special), tiles that cannot be divided by multiplying (far).
+ * Tiles of zeros can be divided by anything. */
+typedef struct flags {
     vi special, far;
-} findings;
+} flags;
 
-INLINE void put_divisors(vf scale, vi range, const tn_tile_scales *to, size_t t, findings *f)
+INLINE void put_divisors(vf scale, vi range, const tn_tile_scales *to, size_t t, flags *f)
 {
     const vi one = every_i(ONE), near = every_i(NEAR);
     vi by = pick(range, every_i(0), (vi)divisor(scale), one);
@@ -285,10 +283,10 @@ INLINE void put_divisors(vf scale, vi range, const tn_tile_scales *to, size_t t,
 static unsigned scales(const tn_scale_rules *r, const uint32_t *high, const uint32_t *low, size_t tiles,
                        const tn_tile_scales *to)
 {
-    findings f = { { 0 }, { 0 } };
+    flags f = { { 0 }, { 0 } };
     for (size_t t = 0; t < tiles; t += LANES) {
         vi h = most_i(integers(high + t), every_i(0)), l = { 0 };
-        if (r->zero_kind != TN_ZERO_NONE)       /* -low: there is a sign, or it is 0 */
+        if (r->zero_kind != TN_ZERO_NONE)       /* -low if it is negative, else 0 */
             l = integers(low + t) & INT32_MAX & integers(low + t) >> 31;
         vf step = ((vf)h + (vf)l) / r->top;
         vu code = scale_code(r, step);
@@ -304,16 +302,16 @@ static unsigned scales(const tn_scale_rules *r, const uint32_t *high, const uint
         if (r->zero_kind == TN_ZERO_FLOAT)
             put_float_zeros(r, (vf)l, scale, to, t);
     }
-    return (any_negative(f.special) ? TN_SCALES_SPECIAL : 0) |
-           (!FUSED || any_negative(f.far) ? TN_SCALES_FAR : 0);
+    unsigned far = !FUSED || any_negative(f.far) ? TN_SCALES_FAR : 0;
+    return any_negative(f.special) ? far | TN_SCALES_SPECIAL : far;
 }
 
 /* ---- codes ---- */
 
-/* Where the numbers of a vector's tiles are: one of them, or (narrow) several in order. */
+/* Which tiles a vector has: one or, if narrow, several. */
 typedef struct places {
     bool     narrow;
-    unsigned shift;             /* vectors of a tile, or tiles of a vector: as a power of two */
+    unsigned shift;             /* log2 of the vectors of a tile, or of the tiles of a vector */
     vi       order;
 } places;
 
@@ -326,7 +324,7 @@ static places places_of(size_t size, size_t n)
     while (size < n && ratio >> at.shift > 1)
         at.shift++;
     if (size >= n)
-        at.shift = 8 * sizeof n - 1;            /* there is one */
+        at.shift = 8 * sizeof n - 1;            /* one tile for all vectors */
     return at;
 }
 
@@ -343,15 +341,15 @@ INLINE vu integer_code(vf quotient, const tn_codes_run *r)
     return (vu)code & ((uint32_t)r->most * 2 + 1);
 }
 
-/* What is known when compiling. */
+/* What a loop encodes: known when compiling. */
 typedef struct family {
     tn_codes_kind kind;
     bool wide, narrow, near, has_minus_zero;
 } family;
 
-/* Near ones are multiplied with the inverse: that is the quotient to a few units of its last place, with what
- * it leaves over to one unit, and once more (Markstein's theorem) rounded as it is to be.  What is left over
- * of values less than 2^-102 is not exact, but they become 0. */
+/* If scales are near 1, multiplies with the inverse instead of dividing.  The product is right to a few units
+ * in the last place, one correction makes it right to one unit, and a second one rounds it correctly
+ * (Markstein's theorem).  Remainders of values below 2^-102 are not exact, but those values become 0. */
 INLINE vf quotient(vf x, size_t vector, const tn_codes_run *r, const places *at, const family y)
 {
     vf by = (vf)of_tiles(r->factor, vector, at, y.narrow);
@@ -408,7 +406,7 @@ INLINE void put_codes(uint8_t *dst, const float *x, size_t vector, const tn_code
 INLINE void put_all(uint8_t *dst, const float *x, size_t n, const tn_codes_run *run, const places *at,
                     const family y)
 {
-    const tn_codes_run own = *run;              /* which no store can change */
+    const tn_codes_run own = *run;              /* a copy, which no store can change */
     size_t i = 0, each = y.wide ? 2 : 1;
     for (; n - i >= GROUP; i += GROUP) {
         for (unsigned k = 0; k < GROUP * sizeof *x; k += TN_LINE)
@@ -478,7 +476,7 @@ static void pack(uint8_t *restrict dst, const uint8_t *restrict codes, size_t n,
     for (; bits == 6 && n - i >= GROUP; i += GROUP)
         put_sixes(dst + i / 4 * 3, codes + i);
     uint8_t *to = dst + i / 8 * bits;
-    for (; n - i >= 64; i += 8, to += bits) {           /* what is written too much is written again */
+    for (; n - i >= 64; i += 8, to += bits) {           /* the next word overwrites the excess */
         uint64_t word;
         memcpy(&word, codes + i, sizeof word);
         word = squeeze(word, bits);
@@ -500,7 +498,6 @@ void LEVEL(tn_encode_kernels_init)(tn_encode_kernels *k)
         .codes = { float_codes, float_power_codes, int_codes, int_power_codes, uint_codes, shifted_codes,
                    ggml_codes },
         .wide_codes = { float_wide_codes, float_power_wide_codes, int_wide_codes, int_power_wide_codes,
-                        uint_wide_codes,
-                        shifted_wide_codes },
+                        uint_wide_codes, shifted_wide_codes },
     };
 }

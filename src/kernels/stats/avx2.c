@@ -53,8 +53,8 @@ static inline __m256i exponents(const uint8_t *p)
 static uint64_t count_equal(const uint8_t *list, size_t n, unsigned value)
 {
     uint64_t sums[4];
-    __m256i v = _mm256_set1_epi8((char)value), zero = _mm256_setzero_si256(),
-    counts[4] = { zero, zero, zero, zero };
+    __m256i v = _mm256_set1_epi8((char)value), zero = _mm256_setzero_si256();
+    __m256i counts[4] = { zero, zero, zero, zero };
     for (size_t i = 0; i < n; i += 128)
         for (size_t k = 0; k < 4; k++)
             counts[k] = _mm256_sub_epi8(counts[k], _mm256_cmpeq_epi8(load(list + i + 32 * k), v));
@@ -64,8 +64,8 @@ static uint64_t count_equal(const uint8_t *list, size_t n, unsigned value)
     return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-/* One pass a value, or where there are too many, all in one slower pass.  The
- * list is filled up with a value that does not count. */
+/* One pass per value or, if there are too many values, one slower pass.  The list
+ * is padded with a value that is not counted. */
 static void count_range(uint64_t counts[256], uint8_t *list, size_t n, unsigned least, unsigned most)
 {
     enum { MANY = 40 };

@@ -45,7 +45,7 @@ static inline __m512i exponents(const uint8_t *p)
     return _mm512_packus_epi16(exponents16(p), exponents16(p + 128));
 }
 
-/* Adds a and b to *sum, bit by bit; returns what is carried. */
+/* Adds a and b to *sum, bit by bit; returns the carries. */
 static inline __m512i carry(__m512i *sum, __m512i a, __m512i b)
 {
     __m512i s = *sum;
@@ -61,7 +61,7 @@ static inline void count_bits(uint64_t counts[8], __m512i v, unsigned weight)
                                   _mm512_test_epi8_mask(v, _mm512_set1_epi8((char)(1 << j))));
 }
 
-/* 64 bytes: bit j of each says whether it was base + j. */
+/* 64 bytes: bit j of each tells whether it is base + j. */
 static inline __m512i which(const uint8_t *p, __m512i base)
 {
     const __m512i bits = _mm512_set4_epi32(0, 0, (int)0x80402010u, 0x08040201);
@@ -70,9 +70,8 @@ static inline __m512i which(const uint8_t *p, __m512i base)
     return _mm512_shuffle_epi8(bits, _mm512_adds_epu8(offset, _mm512_set1_epi8(0x70)));
 }
 
-/* How many of n bytes (a multiple of 1024) are base ... base + 7.  Bits are
- * added up in planes of ones, twos, fours and eights; only sixteens are
- * counted. */
+/* Counts the bytes base ... base + 7 among n, a multiple of 1024.  Bits are added
+ * in planes of ones, twos, fours and eights; only sixteens are counted. */
 static void count_eight(uint64_t counts[8], const uint8_t *list, size_t n, unsigned value)
 {
     __m512i base = _mm512_set1_epi8((char)value), ones = _mm512_setzero_si512(), twos = ones, fours = ones,
@@ -94,7 +93,7 @@ static void count_eight(uint64_t counts[8], const uint8_t *list, size_t n, unsig
     count_bits(counts, ones, 1);
 }
 
-/* The list is filled up with a value that does not count. */
+/* The list is padded with a value that is not counted. */
 static void count_range(uint64_t counts[256 + 8], uint8_t *list, size_t n, unsigned least, unsigned most)
 {
     size_t whole = (n + 1023) / 1024 * 1024;

@@ -1,5 +1,4 @@
-/* kernels/stats/scalar.c - the definition of a tally, and the table
- * of its kernels. */
+/* kernels/stats/scalar.c - tallies: the definition. */
 #include "kernels/stats/table.h"
 
 #include <math.h>
@@ -20,8 +19,8 @@ static double load_f64(const void *numbers, size_t i)
     return x;
 }
 
-/* Sums of squares around 0 lose to those around the mean at most a factor of n
- * when there are numbers on both sides of 0, and nothing when they are many. */
+/* If numbers have both signs, sums of squares around 0 are at most a factor of n
+ * less precise than sums around the mean, and not at all if there are many. */
 static void begin(tn_tally *t, double (*load)(const void *, size_t), const void *numbers, size_t n)
 {
     enum { LOOK = 256 };
@@ -73,7 +72,7 @@ void tn_tally_f32_scalar(tn_tally *t, const void *numbers, size_t n)
     t->count += n;
 }
 
-/* From the first huge number on, sums are of numbers made smaller; those so far become so. */
+/* From the first huge number on sums are scaled; those so far are scaled here. */
 static void look_for_huge(tn_tally *t, const void *numbers, size_t n)
 {
     bool found = false;
@@ -100,7 +99,7 @@ static void tally_f64_scalar(tn_tally *t, const void *numbers, size_t n)
     t->count += n;
 }
 
-/* Four tables, so that equal bytes beside each other do not wait for each other. */
+/* Four tables, so that the counts of equal neighbours do not depend on each other. */
 void tn_count_bytes(uint64_t counts[256], const uint8_t *bytes, size_t n)
 {
     uint64_t tables[4][256] = { 0 };

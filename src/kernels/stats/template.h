@@ -1,27 +1,25 @@
-/* kernels/stats/template.h - a tally of float32, and of types of 16
- * bits as float32, in vectors.
+/* kernels/stats/template.h - tallies of float32, bfloat16 and float16 in vectors.
  *
  * Included once by each level's file, which first defines
  *
  *   LEVEL(name)            a function's name at this level
  *   BYTES                  of a vector: 32 or 64
  *   vd, vf, vb             vectors of double, float, bytes
- *   doubles(p), floats(p) loads; wide(p): of floats, as doubles; of_bf16(p), of_f16(p): of 16-bit floats, as
- *   floats
+ *   doubles(p), floats(p)  loads
+ *   wide(p), of_bf16(p), of_f16(p)     loads of float32 as doubles, of 16-bit floats as float32
  *   every(x)               a double in every lane
  *   plus, minus, times     of doubles; add_square(s, x) is s + x * x, rounded once
  *   least, most            of floats
  *   every_b(n), plus_b, least_b, most_b    of unsigned bytes, wrapping
  *   put_d, put_f, put_b    stores
  *   exponents(p)           the exponents of BYTES floats as bytes, in any order
- *   count_range(counts, list, n, least, most)   how many of n bytes are least ... most, by value;
- *                          the list has room for whole 1024, counts for 8 values more
+ *   count_range(counts, list, n, least, most)   counts the bytes least ... most, by value;
+ *                          the list has room for a multiple of 1024, counts for 8 values more
  *
- * A block stays in the first-level cache.  One pass makes the sums and a list
- * of exponents, a byte each; others count how often each exponent occurs (of
- * weights, some 15 do).  Numbers that are not finite are rare: a block that
- * has some is done again from a copy with the pivot in their place, which adds
- * nothing. */
+ * A block stays in the L1 cache.  One pass computes the sums and a list of
+ * exponents, a byte each.  Other passes count how often each exponent occurs
+ * (weights have about 15).  Infinities and NaN are rare: a block with some is
+ * repeated with a copy that has the pivot in their place, which adds nothing. */
 #include "kernels/stats/table.h"
 
 #include <math.h>
@@ -32,16 +30,16 @@ enum {
     FLOATS = BYTES / 4,
     SUMS = TN_TALLY_LANES / DOUBLES,
     GROUP = BYTES,              /* floats that make a vector of exponents */
-    AHEAD = 8192,               /* bytes between what is added and what is fetched from memory */
-    MORE = 4096,                /* bytes to fetch while exponents are counted */
+    AHEAD = 8192,               /* bytes to prefetch ahead */
+    MORE = 4096,                /* bytes to prefetch while exponents are counted */
     FIRST = 127 + TN_STATS_LOW, /* exponent of the first bin */
     SPECIAL = 255               /* exponent of infinities and NaN */
 };
 
-/* What the numbers are stored as. */
+/* The type of the numbers. */
 typedef enum kind { F32, BF16, F16 } kind;
 
-/* n numbers (whole groups) as float32: in `room` unless they are so already. */
+/* n numbers (whole groups) as float32; converted into `room` if necessary. */
 INLINE const uint8_t *as_floats(float *room, const uint8_t *p, size_t n, kind k)
 {
     if (k == F32)
@@ -51,13 +49,13 @@ INLINE const uint8_t *as_floats(float *room, const uint8_t *p, size_t n, kind k)
     return (const uint8_t *)room;
 }
 
-/* What one pass over a block finds. */
+/* The exponents of a block. */
 typedef struct found {
     _Alignas(64) uint8_t list[TN_TALLY_BLOCK];
-    unsigned least, most;       /* exponents that occur, without 0; least > most: none */
+    unsigned least, most;       /* without 0; least > most: none */
 } found;
 
-/* From memory, bytes that may be beyond the end: a number then, for there is no such pointer. */
+/* The address may be beyond the end, so it is computed as an integer. */
 static inline void fetch(const uint8_t *p, size_t ahead)
 {
     __builtin_prefetch((const void *)((uintptr_t)p + ahead), 0, 2);
@@ -77,8 +75,8 @@ static void read_extent(found *f, vb least_below, vb most)
 }
 
 /* Adds n numbers (whole groups) to the tally and lists their exponents.
- * `centred`: the pivot is 0; the squares are then exact in a double, and one
- * instruction rounds as two would. */
+ * `centred`: the pivot is 0.  Squares are then exact in a double, so a fused
+ * multiply-add rounds as two instructions do. */
 INLINE void pass(tn_tally *t, found *f, const uint8_t *numbers, size_t n, kind k, bool centred)
 {
     const size_t step = GROUP * (k == F32 ? 4 : 2);
@@ -156,7 +154,7 @@ static void count_zeros(tn_tally *t, const uint8_t *p, size_t n)
     t->bins[0] += small - zeros;
 }
 
-/* Counts what is not finite, and adds the rest again; returns how many are finite. */
+/* Counts infinities and NaN, and adds the rest again; returns the number of finite values. */
 static size_t add_finite(tn_tally *t, const uint8_t *p, size_t n)
 {
     float  copy[TN_TALLY_BLOCK];
@@ -175,7 +173,7 @@ static size_t add_finite(tn_tally *t, const uint8_t *p, size_t n)
     return finite;
 }
 
-/* Adds the list to the bins; returns how many numbers it has with exponents other than 0 and SPECIAL. */
+/* Adds the list to the bins; returns the number of exponents other than 0 and SPECIAL. */
 static size_t add_exponents(tn_tally *t, found *f, size_t n)
 {
     uint64_t counts[256 + 8], total = 0;
@@ -186,8 +184,8 @@ static size_t add_exponents(tn_tally *t, found *f, size_t n)
         return 0;
     count_range(counts, f->list, n, f->least, f->most);
     for (int e = (int)f->least; e <= (int)f->most; e++) {
-        int k = e < FIRST ? 0 : e - FIRST < TN_STATS_BINS ? e - FIRST : TN_STATS_BINS - 1;
-        t->bins[k] += counts[e];
+        int bin = e < FIRST ? 0 : e - FIRST;
+        t->bins[bin < TN_STATS_BINS ? bin : TN_STATS_BINS - 1] += counts[e];
         t->subnormals += e < normal ? counts[e] : 0;
         total += counts[e];
     }
