@@ -145,6 +145,15 @@ unsigned tn_core_count(void)
     return n < MAX_JOBS ? (unsigned)n : MAX_JOBS;
 }
 
+unsigned tn_jobs_for(unsigned jobs, uint64_t items)
+{
+    if (jobs == 0)
+        jobs = tn_core_count();
+    if (jobs > items)
+        return items ? (unsigned)items : 1;
+    return jobs;
+}
+
 tn_status tn_pool_new(unsigned jobs, tn_pool **pool, tn_error *err)
 {
     tn_pool *p = calloc(1, sizeof *p);
@@ -197,11 +206,7 @@ unsigned tn_pool_results(const tn_pool *p) { return p->nresults; }
 tn_status tn_pool_once(unsigned jobs, uint64_t n, const tn_ordered *task, tn_error *err)
 {
     tn_pool *pool;
-    if (jobs == 0)
-        jobs = tn_core_count();
-    if (jobs > n)
-        jobs = n ? (unsigned)n : 1;
-    tn_status status = tn_pool_new(jobs, &pool, err);
+    tn_status status = tn_pool_new(tn_jobs_for(jobs, n), &pool, err);
     if (status)
         return status;
     status = tn_pool_run(pool, n, task, err);

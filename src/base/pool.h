@@ -19,6 +19,9 @@ typedef struct tn_pool tn_pool;
 /* Cores this process may use; at least 1. */
 unsigned tn_core_count(void);
 
+/* `jobs` (0: one per core), but at most `items` and at least 1. */
+unsigned tn_jobs_for(unsigned jobs, uint64_t items);
+
 /* jobs 0: one thread per core.  The calling thread works too: jobs 1 starts no
  * thread and a pool of n starts n - 1. */
 tn_status tn_pool_new(unsigned jobs, tn_pool **pool, tn_error *err);

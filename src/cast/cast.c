@@ -1,9 +1,8 @@
-/* cast/cast.c - chooses the way from one type to another and runs it on
- * blocks of dense elements. */
+/* cast/cast.c - chooses how to cast one type to another, and casts blocks of dense
+ * elements. */
 #include "cast/cast.h"
 
 #include <fenv.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,27 +10,33 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "tensor/array.h"
+#include "tensor/indices.h"
 
-/* Elements that are staged at a time: a multiple of 8, so that packed types
- * are cut on a byte, and few enough for the first cache. */
+/* Elements that are staged at a time: a multiple of 8, so that packed types end
+ * on a byte, and few enough for the L1 cache. */
 enum { BLOCK = 1024, CODES = 256, MAX_ELEMENT = 16 };
 
 /* --- what is allowed ----------------------------------------------------- */
 
 static tn_status check_options(const tn_cast_options *o, tn_error *err)
 {
-    if ((unsigned)o->round > TN_ROUND_STOCHASTIC)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected a rounding mode of 0 to %d but found %d",
-                       TN_ROUND_STOCHASTIC, (int)o->round);
-    if ((unsigned)o->overflow > TN_OVERFLOW_ERROR)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected an overflow mode of 0 to %d but found %d",
-                       TN_OVERFLOW_ERROR, (int)o->overflow);
-    if ((unsigned)o->nan > TN_NAN_ERROR)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected a NaN mode of 0 to %d but found %d", TN_NAN_ERROR,
-                       (int)o->nan);
+    const struct { const char *name; unsigned found, last; } modes[] = {
+        { "a rounding", (unsigned)o->round, TN_ROUND_STOCHASTIC },
+        { "an overflow", (unsigned)o->overflow, TN_OVERFLOW_ERROR },
+        { "a NaN", (unsigned)o->nan, TN_NAN_ERROR },
+    };
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (modes[i].found > modes[i].last)
+            return tn_fail(err, TN_ERR_ARGUMENT, "expected %s mode of 0 to %u but found %d", modes[i].name,
+                           modes[i].last, (int)modes[i].found);
     if (!isfinite(o->scale))
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a finite scale but found %f", (double)o->scale);
     return TN_OK;
+}
+
+static const char *name_of(const tn_dtype_info *type)
+{
+    return type ? type->name : "an unknown type";
 }
 
 static tn_status check_pair(tn_dtype to, tn_dtype from, const tn_cast_options *o, tn_error *err)
@@ -39,7 +44,7 @@ static tn_status check_pair(tn_dtype to, tn_dtype from, const tn_cast_options *o
     const tn_dtype_info *t = tn_dtype_get(to), *f = tn_dtype_get(from);
     if (!t || !f)
         return tn_fail(err, TN_ERR_ARGUMENT, "a cast needs two known types but found one from %s to %s",
-                       f ? f->name : "an unknown type", t ? t->name : "an unknown type");
+                       name_of(f), name_of(t));
     tn_status status = check_options(o, err);
     if (status != TN_OK)
         return status;
@@ -82,13 +87,12 @@ static tn_number scaled(tn_number x, float scale)
     if (x.class != TN_NUMBER_NAN)
         y *= scale;
     memcpy(&bits, &y, sizeof bits);
-    /* no infinity, but beyond the largest of every type */
+    /* finite, but beyond the largest number of every type */
     if (x.class == TN_NUMBER_FINITE && isinf(y))
         return (tn_number){ .negative = signbit(y), .significand = 1, .exponent = 2000 };
     return tn_number_decode(f32, bits);
 }
 
-/* What is to be encoded. */
 static tn_number number_of(const tn_cast_plan *plan, uint64_t code)
 {
     tn_number x = tn_number_decode(plan->from, code);
@@ -102,23 +106,15 @@ static uint64_t define(const tn_cast_plan *plan, uint64_t code, uint64_t index, 
 
 /* --- the plan ------------------------------------------------------------ */
 
-static tn_dtype half_type(tn_dtype dtype)
+static tn_cast_parts parts_of(const tn_dtype_info *to, const tn_dtype_info *from)
 {
-    if (dtype == TN_COMPLEX64)
-        return TN_FLOAT32;
-    return dtype == TN_COMPLEX128 ? TN_FLOAT64 : dtype;
+    if (to->kind == TN_KIND_COMPLEX)
+        return from->kind == TN_KIND_COMPLEX ? TN_PARTS_BOTH : TN_PARTS_ADD;
+    return from->kind == TN_KIND_COMPLEX ? TN_PARTS_DROP : TN_PARTS_REAL;
 }
 
-static tn_cast_parts parts_of(tn_dtype to, tn_dtype from)
-{
-    bool t = half_type(to) != to, f = half_type(from) != from;
-    if (t)
-        return f ? TN_PARTS_BOTH : TN_PARTS_ADD;
-    return f ? TN_PARTS_DROP : TN_PARTS_REAL;
-}
-
-/* Whether rounding a float64 to odd in float32 first leaves this type's own
- * rounding as it was: float32 has at least two bits more at every magnitude. */
+/* Whether a float64 may be rounded to odd in float32 first: float32 then has at
+ * least two more bits than the type at every magnitude. */
 static bool narrow_enough(const tn_dtype_info *to)
 {
     if (to->kind == TN_KIND_FLOAT)
@@ -136,8 +132,8 @@ static bool use(tn_cast_plan *plan, tn_cast_fn kernel, tn_cast_fn second, bool n
     return true;
 }
 
-/* To a type that has every value of the source: any rounding will do, but the
- * kernels know no options. */
+/* To a type that has every value of the source: rounding does not matter, but the
+ * kernels ignore the options. */
 static bool choose_exact(tn_cast_plan *plan, const tn_cast_kernels *k)
 {
     tn_dtype to = plan->to->dtype, from = plan->from->dtype;
@@ -171,12 +167,12 @@ static bool choose_rounding(tn_cast_plan *plan, const tn_cast_kernels *k)
 
 static void choose_route(tn_cast_plan *plan, const tn_cast_kernels *k, const tn_cast_options *o)
 {
-    /* Every code that both types have stays what it is. */
+    /* Codes that both types have do not change. */
     bool plain = !plan->args.has_scale && (o->nan == TN_NAN_KEEP || !tn_dtype_has_nan(plan->from)) &&
                  (o->overflow != TN_OVERFLOW_SATURATE || !tn_dtype_has_infinity(plan->from));
-    /* A product that is infinite in float32 looks like an infinity to a kernel. */
-    bool watched =
-        plan->args.has_scale && plan->refused & TN_ENCODED_OVERFLOW && tn_dtype_has_infinity(plan->to);
+    /* A kernel cannot tell a product that overflows float32 from an infinity. */
+    bool watched = plan->args.has_scale && plan->refused & TN_ENCODED_OVERFLOW &&
+                   tn_dtype_has_infinity(plan->to);
 
     plan->route = TN_ROUTE_COPY;
     if (plain && plan->to == plan->from)
@@ -185,37 +181,40 @@ static void choose_route(tn_cast_plan *plan, const tn_cast_kernels *k, const tn_
         return;
     if (o->round == TN_ROUND_EVEN && !watched && choose_rounding(plan, k))
         return;
-    plan->route =
-        plan->from->bits <= 8 && o->round != TN_ROUND_STOCHASTIC ? TN_ROUTE_TABLE : TN_ROUTE_DEFINITION;
-    for (unsigned code = 0; plan->route == TN_ROUTE_TABLE && code < 1u << plan->from->bits; code++) {
+    plan->route = TN_ROUTE_DEFINITION;
+    if (plan->from->bits > 8 || o->round == TN_ROUND_STOCHASTIC)
+        return;
+    plan->route = TN_ROUTE_TABLE;
+    for (unsigned code = 0; code < 1u << plan->from->bits; code++) {
         unsigned flags = 0;
         plan->table[code] = define(plan, code, 0, &flags);
         plan->table_flags[code] = (uint8_t)flags;
     }
 }
 
-static tn_status make_plan(tn_cast_plan *plan, const tn_cast_kernels *kernels, tn_dtype to, tn_dtype from,
-                           tn_byte_order order, const tn_cast_options *options, tn_error *err)
+static tn_status make_plan(tn_cast_plan *plan, const tn_cast_kernels *kernels, tn_cast_types types,
+                           const tn_cast_options *options, tn_error *err)
 {
     tn_cast_options own = { 0 };
     tn_take_options(&own, sizeof own, options);
-    tn_status status = check_pair(to, from, &own, err);
+    tn_status status = check_pair(types.to, types.from, &own, err);
     if (status != TN_OK)
         return status;
+    if (types.order != TN_LITTLE_ENDIAN && types.order != TN_BIG_ENDIAN)
+        return tn_fail(err, TN_ERR_ARGUMENT, "%d is no byte order", (int)types.order);
+    const tn_dtype_info *to = tn_dtype_get(types.to), *from = tn_dtype_get(types.from);
     *plan = (tn_cast_plan){
-        .to = tn_dtype_get(half_type(to)),
-        .from = tn_dtype_get(half_type(from)),
-        .to_name = tn_dtype_get(half_type(to))->name,
-        .to_dtype = to,
-        .from_dtype = from,
+        .to = tn_real_type(to),
+        .from = tn_real_type(from),
+        .to_name = tn_real_type(to)->name,
+        .to_dtype = types.to,
+        .from_dtype = types.from,
         .parts = parts_of(to, from),
         .swapper = kernels->swap,
         .first = own.first,
         .refuses_every_nan = own.nan == TN_NAN_ERROR,
     };
-    if (order != TN_LITTLE_ENDIAN && order != TN_BIG_ENDIAN)
-        return tn_fail(err, TN_ERR_ARGUMENT, "%d is no byte order", (int)order);
-    if (order != TN_HOST_ORDER && plan->from->swap_bytes > 1)
+    if (types.order != TN_HOST_ORDER && plan->from->swap_bytes > 1)
         plan->swap = plan->from->swap_bytes;
     plan->refused = refused_flags(plan->to, &own);
     plan->args = (tn_cast_args){
@@ -226,14 +225,14 @@ static tn_status make_plan(tn_cast_plan *plan, const tn_cast_kernels *kernels, t
     return TN_OK;
 }
 
-/* A table is made of products: in the default floating-point environment, as in the work of a pool. */
-tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_cast_kernels *kernels, tn_dtype to, tn_dtype from,
-                            tn_byte_order order, const tn_cast_options *options, tn_error *err)
+/* Tables contain products, which need the default floating-point environment. */
+tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_cast_kernels *kernels, tn_cast_types types,
+                            const tn_cast_options *options, tn_error *err)
 {
     fenv_t callers;
     fegetenv(&callers);
     fesetenv(FE_DFL_ENV);
-    tn_status status = make_plan(plan, kernels, to, from, order, options, err);
+    tn_status status = make_plan(plan, kernels, types, options, err);
     fesetenv(&callers);
     return status;
 }
@@ -241,7 +240,8 @@ tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_cast_kernels *kernels, 
 tn_status tn_cast_plan_make(tn_cast_plan *plan, tn_dtype to, tn_dtype from, tn_byte_order order,
                             const tn_cast_options *options, tn_error *err)
 {
-    return tn_cast_plan_with(plan, tn_cast_kernels_get(), to, from, order, options, err);
+    tn_cast_types types = { .to = to, .from = from, .order = order };
+    return tn_cast_plan_with(plan, tn_cast_kernels_get(), types, options, err);
 }
 
 /* --- real elements in host order ------------------------------------------ */
@@ -274,7 +274,7 @@ static unsigned cast_codes(const tn_cast_plan *plan, uint64_t *codes, size_t n, 
     return flags;
 }
 
-/* The last byte may have bits that no element owns. */
+/* The last byte may have unused bits. */
 static void clear_unused_bits(uint8_t *dst, size_t n, unsigned bits)
 {
     unsigned used = (unsigned)(n % 8 * bits % 8);
@@ -339,49 +339,51 @@ static void add_imaginary_parts(uint8_t *dst, const uint8_t *src, size_t n, size
     }
 }
 
+/* Elements without a change of byte order; complex to complex is twice as many real ones. */
+static unsigned cast_direct(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                            uint64_t index)
+{
+    unsigned each = plan->parts == TN_PARTS_BOTH ? 2 : 1;
+    return cast_real(plan, dst, src, each * n, each * index);
+}
+
 /* At most BLOCK elements. */
 static unsigned cast_staged(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                             uint64_t index)
 {
     uint8_t host[BLOCK * MAX_ELEMENT], half[BLOCK * MAX_ELEMENT / 2];
-    unsigned flags;
     if (plan->swap) {
         plan->swapper(host, src, tn_dense_bytes(n, tn_dtype_get(plan->from_dtype)->bits), plan->swap);
         src = host;
     }
-    switch (plan->parts) {
-    case TN_PARTS_DROP:
+    if (plan->parts == TN_PARTS_DROP) {
         take_real_parts(half, src, n, plan->from->bits / 8u);
         return cast_real(plan, dst, half, n, index);
-    case TN_PARTS_ADD:
-        flags = cast_real(plan, half, src, n, index);
+    }
+    if (plan->parts == TN_PARTS_ADD) {
+        unsigned flags = cast_real(plan, half, src, n, index);
         add_imaginary_parts(dst, half, n, plan->to->bits / 8u);
         return flags;
-    case TN_PARTS_BOTH:
-        return cast_real(plan, dst, src, 2 * n, 2 * index);
-    default:
-        return cast_real(plan, dst, src, n, index);
     }
+    return cast_direct(plan, dst, src, n, index);
 }
 
 static unsigned cast_any(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
 {
-    if (!plan->swap && plan->parts == TN_PARTS_REAL)
-        return cast_real(plan, dst, src, n, index);
-    if (!plan->swap && plan->parts == TN_PARTS_BOTH)
-        return cast_real(plan, dst, src, 2 * n, 2 * index);
+    if (!plan->swap && (plan->parts == TN_PARTS_REAL || plan->parts == TN_PARTS_BOTH))
+        return cast_direct(plan, dst, src, n, index);
     unsigned to = tn_dtype_get(plan->to_dtype)->bits, from = tn_dtype_get(plan->from_dtype)->bits, flags = 0;
     for (size_t i = 0; i < n; i += BLOCK) {
-        size_t count = n - i < BLOCK ? n - i : BLOCK;
-        flags |=
-            cast_staged(plan, dst + tn_dense_offset(i, to), src + tn_dense_offset(i, from), count, index + i);
+        uint8_t *out = dst + tn_dense_offset(i, to);
+        const uint8_t *in = src + tn_dense_offset(i, from);
+        flags |= cast_staged(plan, out, in, n - i < BLOCK ? n - i : BLOCK, index + i);
     }
     return flags;
 }
 
 /* --- what was refused ------------------------------------------------------ */
 
-/* Element `i` in host order at the start of `element`, the number that was to be encoded, and its flags. */
+/* Copies element `i` in host order; *x: the number that was encoded.  Returns its refused flags. */
 static unsigned look_at(const tn_cast_plan *plan, const uint8_t *src, size_t i, uint64_t index,
                         uint8_t *element, tn_number *x)
 {
@@ -405,17 +407,13 @@ static unsigned look_at(const tn_cast_plan *plan, const uint8_t *src, size_t i, 
 
 void tn_element_text(char *text, size_t cap, uint64_t index, uint32_t rank, const int64_t *shape)
 {
-    uint64_t at_dim[TN_MAX_RANK];
-    for (uint32_t i = rank; i-- > 0; index /= (uint64_t)shape[i])
-        at_dim[i] = index % (uint64_t)shape[i];
-    size_t length = (size_t)snprintf(text, cap, rank ? "element [" : "the element");
-    for (uint32_t i = 0; i < rank && length < cap; i++)
-        length += (size_t)snprintf(text + length, cap - length, "%s%" PRIu64, i ? ", " : "", at_dim[i]);
-    if (rank && length < cap)
-        snprintf(text + length, cap - length, "]");
+    if (rank)
+        snprintf(text, cap, "element [%s]", tn_indices_show(index, rank, shape).text);
+    else
+        snprintf(text, cap, "the element");
 }
 
-/* Enough digits to see that a value is beyond a limit: those of float32 at least. */
+/* At least as many digits as float32 has, to show that a value is beyond a limit. */
 static void write_value(char *text, size_t cap, tn_dtype dtype, const void *element)
 {
     const tn_dtype_info *type = tn_dtype_get(dtype);
@@ -430,9 +428,9 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
     uint8_t code[8];
     bool zero = x.class == TN_NUMBER_FINITE && x.significand == 0;
     bool below = plan->to->specials == TN_SPECIALS_E8M0 && (x.negative || zero);
-    /* Products are float32's. */
-    const tn_dtype_info *left =
-        plan->args.has_scale && plan->to->dtype == TN_FLOAT64 ? tn_dtype_get(TN_FLOAT32) : plan->to;
+    const tn_dtype_info *exceeded = plan->to;
+    if (plan->args.has_scale && plan->to->dtype == TN_FLOAT64)
+        exceeded = tn_dtype_get(TN_FLOAT32);    /* products are computed in float32 */
     write_value(value, sizeof value, plan->from_dtype, element);
     if (flags & TN_ENCODED_NAN && plan->refuses_every_nan)
         return tn_fail(err, TN_ERR_LOSS, "%s is %s, which the NaN mode refuses", where, value);
@@ -441,11 +439,14 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
                          plan->to_name);
     if (plan->args.has_scale)
         snprintf(scale, sizeof scale, "times the scale %.9g ", (double)plan->args.scale);
-    tn_code_put(code, 0, left->bits < 8 ? 8 : left->bits, tn_dtype_limit(left, x.negative || below));
-    write_value(limit, sizeof limit, left->dtype, code);
-    return tn_fail(err, TN_ERR_LOSS, "%s is %s, %s%s %s's %s %s", where, value, scale,
-                   below ? "below" : "beyond", left->name,
-                   below ? "smallest" : x.negative ? "lowest" : "largest", limit);
+    uint64_t last = tn_dtype_limit(exceeded, x.negative || below);
+    tn_code_put(code, 0, exceeded->bits < 8 ? 8 : exceeded->bits, last);
+    write_value(limit, sizeof limit, exceeded->dtype, code);
+    if (below)
+        return tn_fail(err, TN_ERR_LOSS, "%s is %s, %sbelow %s's smallest %s", where, value, scale,
+                       exceeded->name, limit);
+    return tn_fail(err, TN_ERR_LOSS, "%s is %s, %sbeyond %s's %s %s", where, value, scale, exceeded->name,
+                   x.negative ? "lowest" : "largest", limit);
 }
 
 static tn_status refuse_first(const tn_cast_plan *plan, const void *src, size_t n, uint64_t first,

@@ -1,5 +1,5 @@
-/* cast/cast_array.c - tn_cast(): whole arrays, with strides, in place and
- * over several threads. */
+/* cast/cast_array.c - tn_cast(): whole arrays, strided, in place and on several
+ * threads. */
 #include "cast/cast.h"
 
 #include <inttypes.h>
@@ -9,17 +9,17 @@
 #include "base/options.h"
 #include "base/pool.h"
 #include "tensor/array.h"
+#include "kernels/strided.h"
 
 enum {
-    BLOCK = 1024,               /* elements gathered at a time; a multiple of 8, so that packed types are cut
-                                 * on a byte */
-    CHUNK = 64 * BLOCK,         /* elements a thread takes at a time */
+    BLOCK = 1024,               /* elements staged at a time; packed types need a multiple of 8 */
+    CHUNK = 64 * BLOCK,         /* elements that a thread takes at a time */
     STREAM_BYTES = 4 << 20,     /* an output of this size does not stay in the cache */
     MAX_ELEMENT = 16
 };
 
-/* An array's strides with neighbouring dimensions made one where they allow
- * it, and dimensions of one element left out: a dense array has at most one. */
+/* An array's strides without dimensions of one element, and with neighbouring
+ * dimensions merged if possible: a dense array has at most one. */
 typedef struct layout {
     uint32_t rank;
     int64_t  shape[TN_MAX_RANK], stride[TN_MAX_RANK];
@@ -42,13 +42,10 @@ typedef struct job {
 static layout layout_of(const tn_array *array)
 {
     layout l = { .bits = tn_dtype_get(array->dtype)->bits };
-    int64_t dense[TN_MAX_RANK];
-    int64_t size = 1;
-    for (uint32_t i = array->rank; i-- > 0; size *= array->shape[i])
-        dense[i] = size;
+    int64_t strides[TN_MAX_RANK];
+    tn_array_strides(array, strides);
     for (uint32_t i = 0; i < array->rank; i++) {
-        int64_t extent = array->shape[i], stride = array->stride ? array->stride[i] : dense[i];
-        int64_t whole;
+        int64_t extent = array->shape[i], stride = strides[i], whole;
         if (extent == 1)
             continue;
         if (l.rank && !__builtin_mul_overflow(stride, extent, &whole) && l.stride[l.rank - 1] == whole) {
@@ -98,67 +95,42 @@ static void advance(const layout *l, place *p, size_t run)
     }
 }
 
-static inline void copy_elements(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step,
-                                 size_t n, size_t size)
-{
-    for (size_t i = 0; i < n; i++)
-        memcpy(dst + (int64_t)i * dst_step * (int64_t)size, src + (int64_t)i * src_step * (int64_t)size,
-               size);
-}
-
-static void copy_run(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step, size_t n,
-                     size_t size)
-{
-    switch (size) {             /* a loop each: the size is a constant inside */
-    case 1:  copy_elements(dst, dst_step, src, src_step, n, 1); break;
-    case 2:  copy_elements(dst, dst_step, src, src_step, n, 2); break;
-    case 4:  copy_elements(dst, dst_step, src, src_step, n, 4); break;
-    case 8:  copy_elements(dst, dst_step, src, src_step, n, 8); break;
-    default: copy_elements(dst, dst_step, src, src_step, n, MAX_ELEMENT); break;
-    }
-}
-
-/* How many elements there are from a place to the end of its row, `most` at most. */
+/* The number of elements from a place to the end of its row, at most `most`. */
 static size_t run_from(const layout *l, const place *p, size_t most)
 {
     uint64_t left = (uint64_t)(l->shape[l->rank - 1] - p->at[l->rank - 1]);
     return left < most ? (size_t)left : most;
 }
 
-/* Elements first .. first+n-1 of a strided array into a dense block, or back. */
-static void gather(uint8_t *block, const layout *l, const uint8_t *data, uint64_t first, size_t n)
+/* Copies elements [first, first + n) of a strided array to a dense block, or back. */
+static void copy_strided(const layout *l, bool to_block, uint8_t *dst, const uint8_t *src, uint64_t first,
+                         size_t n)
 {
     size_t size = l->bits / 8u;
+    int64_t stride = l->stride[l->rank - 1];
     place p = place_of(l, first);
     for (size_t done = 0, run; done < n; done += run) {
+        int64_t at = p.offset * (int64_t)size;
         run = run_from(l, &p, n - done);
-        copy_run(block + done * size, 1, data + p.offset * (int64_t)size, l->stride[l->rank - 1], run, size);
-        advance(l, &p, run);
-    }
-}
-
-static void scatter(uint8_t *data, const layout *l, const uint8_t *block, uint64_t first, size_t n)
-{
-    size_t size = l->bits / 8u;
-    place p = place_of(l, first);
-    for (size_t done = 0, run; done < n; done += run) {
-        run = run_from(l, &p, n - done);
-        copy_run(data + p.offset * (int64_t)size, l->stride[l->rank - 1], block + done * size, 1, run, size);
+        if (to_block)
+            tn_copy_strided(dst + done * size, 1, src + at, stride, run, size);
+        else
+            tn_copy_strided(dst + at, stride, src + done * size, 1, run, size);
         advance(l, &p, run);
     }
 }
 
 /* --- the work --------------------------------------------------------------- */
 
-/* At most BLOCK elements, of which at least one side is not simply there. */
-static tn_status cast_gathered(const job *j, uint64_t first, size_t n, tn_error *err)
+/* At most BLOCK elements, if a side is strided or the cast is in place. */
+static tn_status cast_staged(const job *j, uint64_t first, size_t n, tn_error *err)
 {
     uint8_t in[BLOCK * MAX_ELEMENT], out[BLOCK * MAX_ELEMENT];
     const uint8_t *src = in;
     uint8_t *dst = out;
     bool to_dense = is_dense(&j->to);
     if (!is_dense(&j->from))
-        gather(in, &j->from, j->src, first, n);
+        copy_strided(&j->from, true, in, j->src, first, n);
     else if (j->in_place)
         memcpy(in, j->src + tn_dense_offset(first, j->from.bits), tn_dense_bytes(n, j->from.bits));
     else
@@ -167,7 +139,7 @@ static tn_status cast_gathered(const job *j, uint64_t first, size_t n, tn_error 
         dst = j->dst + tn_dense_offset(first, j->to.bits);
     tn_status status = tn_cast_block(j->plan, dst, src, n, first, j->rank, j->shape, err);
     if (status == TN_OK && !to_dense)
-        scatter(j->dst, &j->to, out, first, n);
+        copy_strided(&j->to, false, j->dst, out, first, n);
     return status;
 }
 
@@ -182,14 +154,14 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
                              j->src + tn_dense_offset(first, j->from.bits), n, first, j->rank, j->shape, err);
     tn_status status = TN_OK;
     for (size_t i = 0; i < n && status == TN_OK; i += BLOCK)
-        status = cast_gathered(j, first + i, n - i < BLOCK ? n - i : BLOCK, err);
+        status = cast_staged(j, first + i, n - i < BLOCK ? n - i : BLOCK, err);
     return status;
 }
 
 static tn_status run(job *j, unsigned jobs, tn_error *err)
 {
     if (j->in_place && j->to.bits != j->from.bits)
-        jobs = 1;               /* a narrower output covers input that another thread still needs */
+        jobs = 1;               /* a narrower output overwrites input that another thread still needs */
     return tn_pool_once(jobs, (j->count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = j },
                         err);
 }
@@ -202,11 +174,11 @@ static tn_status check_layouts(const job *j, tn_error *err)
     for (unsigned k = 0; k < 2; k++)
         if (both[k]->bits < 8 && !is_dense(both[k]))
             return tn_fail(err, TN_ERR_ARGUMENT, "elements of %u bits must be dense", both[k]->bits);
-    for (uint32_t i = 0; i < j->to.rank; i++)
-        if (j->to.stride[i] == 0)
-            return tn_fail(err, TN_ERR_ARGUMENT,
-                           "the destination has a stride of 0: %" PRId64 " elements in one place",
-                           j->to.shape[i]);
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < j->to.rank && !status; i++)
+        status = tn_array_check_stride(j->to.shape[i], j->to.stride[i], err);
+    if (status)
+        return status;
     if (j->in_place && (!is_dense(&j->to) || !is_dense(&j->from) || j->to.bits > j->from.bits))
         return tn_fail(err, TN_ERR_ARGUMENT, "a cast in place needs dense arrays and an element no wider "
                        "than the source's %u bits but found %u", j->from.bits, j->to.bits);
@@ -229,12 +201,12 @@ tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, cons
         status = tn_array_check_shapes(dst, src, err);
     if (status != TN_OK || count == 0)
         return status;
-    if (!dst_data || !src_data)
-        return tn_fail(err, TN_ERR_ARGUMENT, "the %s has no data", dst_data ? "source" : "destination");
+    status = tn_array_check_data(dst_data, src_data, err);
+    if (status != TN_OK)
+        return status;
     job j = {
         .plan = &plan, .to = layout_of(dst), .from = layout_of(src), .dst = dst_data, .src = src_data,
-        .count = count,
-        .rank = src->rank, .shape = src->shape, .in_place = dst_data == src_data,
+        .count = count, .rank = src->rank, .shape = src->shape, .in_place = dst_data == src_data,
     };
     status = check_layouts(&j, err);
     if (status != TN_OK)

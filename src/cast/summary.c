@@ -16,9 +16,9 @@ tn_statistics tn_statistics_zeros(uint64_t n)
     return n ? (tn_statistics){ .count = n, .zeros = n, .finite = n } : tn_statistics_empty();
 }
 
-/* Means and deviations of two runs as those of one (Chan, Golub and LeVeque
- * 1979), all halved: how far two means are apart may be beyond a double; and in
- * units of the largest, whose square may be. */
+/* Combines the means and deviations of two runs (Chan, Golub and LeVeque 1979).
+ * All are halved, because the distance of two means may overflow a double, and
+ * divided by the largest, because its square may. */
 static void join_moments(tn_statistics *a, const tn_statistics *b)
 {
     double n = (double)a->finite + (double)b->finite, wa = (double)a->finite / n, wb = (double)b->finite / n;
@@ -38,7 +38,7 @@ void tn_statistics_join(tn_statistics *a, const tn_statistics *b)
     } else if (b->finite) {
         join_moments(a, b);
     }
-    a->min = fmin(a->min, b->min);          /* NaN stands for none and loses */
+    a->min = fmin(a->min, b->min);          /* NaN stands for none; fmin() ignores it */
     a->max = fmax(a->max, b->max);
     a->absmax = fmax(a->absmax, b->absmax);
     a->count += b->count;
@@ -80,7 +80,7 @@ static double value_of(const tn_dtype_info *type, const void *elements, uint64_t
     }
 }
 
-/* Counts `n` elements of one value and gives their sum. */
+/* Counts `n` elements of one value and returns their sum. */
 static double add_value(tn_statistics *f, double x, uint64_t n, double smallest_normal)
 {
     f->count += n;
@@ -158,9 +158,9 @@ static void tally_as_floats(tn_span *s, const uint8_t *elements, size_t n)
     float block[TN_TALLY_BLOCK];
     tn_dtype dtype = s->type->dtype;
     size_t width = s->type->bits / 8;
-    tn_tally_block_fn direct = dtype == TN_BFLOAT16  ? s->tally_with->bf16
-                               : dtype == TN_FLOAT16 ? s->tally_with->f16
-                                                     : NULL;
+    tn_tally_block_fn direct = dtype == TN_BFLOAT16 ? s->tally_with->bf16 : NULL;
+    if (dtype == TN_FLOAT16)
+        direct = s->tally_with->f16;
     for (size_t i = 0; i < n; i += TN_TALLY_BLOCK) {
         size_t size = n - i < TN_TALLY_BLOCK ? n - i : TN_TALLY_BLOCK;
         if (direct && size == TN_TALLY_BLOCK && s->tally.begun) {
@@ -212,7 +212,7 @@ tn_statistics tn_span_end(const tn_span *s)
 {
     tn_statistics f = s->type->bits <= 8 ? figures_of_codes(s) : figures_of_tally(&s->tally);
     if (f.finite) {
-        f.min += 0.0;                       /* -0 becomes 0: which zero came first does not matter */
+        f.min += 0.0;                       /* -0 becomes 0, so that the order of zeros does not matter */
         f.max += 0.0;
         f.absmax = fmax(fabs(f.min), fabs(f.max));
     }

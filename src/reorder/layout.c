@@ -1,4 +1,4 @@
-/* reorder/layout.c - tn_reorder(): whole arrays over several threads. */
+/* reorder/layout.c - tn_reorder(): whole arrays on several threads. */
 #include "reorder/layout.h"
 
 #include <inttypes.h>
@@ -11,8 +11,8 @@
 
 enum {
     STREAM_BYTES   = 4 << 20,   /* an output of this size does not stay in the cache */
-    PIECE_BYTES    = 1 << 20,   /* less is not worth another thread */
-    PIECES_A_JOB   = 4,         /* so that threads end at about the same time */
+    PIECE_BYTES    = 1 << 20,   /* another thread does not pay for less */
+    PIECES_PER_JOB = 4,         /* so that threads end at about the same time */
     CUT            = 64         /* elements: pieces of a dimension begin at multiples of it */
 };
 
@@ -37,12 +37,10 @@ tn_status tn_reorder_check(const tn_array *dst, const tn_array *src, tn_error *e
     tn_status status = tn_array_check(dst, "destination", &count, err);
     if (status == TN_OK)
         status = tn_array_check(src, "source", &count, err);
-    if (status != TN_OK)
-        return status;
-    if (dst->dtype != src->dtype)
-        return tn_fail(err, TN_ERR_ARGUMENT, "the destination is of %s but the source of %s",
+    if (status == TN_OK && dst->dtype != src->dtype)
+        status = tn_fail(err, TN_ERR_ARGUMENT, "the destination is of %s but the source of %s",
                        tn_dtype_get(dst->dtype)->name, tn_dtype_get(src->dtype)->name);
-    return tn_array_check_ranks(dst, src, err);
+    return status ? status : tn_array_check_ranks(dst, src, err);
 }
 
 tn_status tn_order_check(const uint32_t *order, uint32_t rank, tn_error *err)
@@ -61,25 +59,13 @@ tn_status tn_order_check(const uint32_t *order, uint32_t rank, tn_error *err)
     return TN_OK;
 }
 
-/* That of a dense array where none are given. */
-static int64_t stride_of(const tn_array *array, uint32_t i)
+bool tn_add_reach(int64_t *reach, int64_t extent, int64_t stride, unsigned bits)
 {
-    int64_t stride = 1;
-    if (array->stride)
-        return array->stride[i];
-    for (uint32_t k = i + 1; k < array->rank; k++)
-        stride *= array->shape[k];
-    return stride;
-}
-
-/* Adds the bits from the first to the last of `extent` elements to *span; false: they do not fit. */
-static bool add_span(int64_t *span, int64_t extent, int64_t stride, unsigned bits)
-{
-    int64_t reach;
+    int64_t distance;
     return stride != INT64_MIN &&
-           !__builtin_mul_overflow(extent - 1, stride < 0 ? -stride : stride, &reach) &&
-           !__builtin_mul_overflow(reach, (int64_t)bits, &reach) &&
-           !__builtin_add_overflow(*span, reach, span);
+           !__builtin_mul_overflow(extent - 1, stride < 0 ? -stride : stride, &distance) &&
+           !__builtin_mul_overflow(distance, (int64_t)bits, &distance) &&
+           !__builtin_add_overflow(*reach, distance, reach);
 }
 
 static tn_status check_strides(const job *j, tn_error *err)
@@ -88,16 +74,15 @@ static tn_status check_strides(const job *j, tn_error *err)
     for (uint32_t i = 0; i < j->rank; i++) {
         const tn_reorder_dim *d = &j->dims[i];
         int64_t used = d->src_extent < d->dst_extent ? d->src_extent : d->dst_extent;
-        if (d->dst_stride == 0 && d->dst_extent > 1)
-            return tn_fail(err, TN_ERR_ARGUMENT,
-                           "the destination has a stride of 0: %" PRId64 " elements in one place",
-                           d->dst_extent);
+        tn_status status = tn_array_check_stride(d->dst_extent, d->dst_stride, err);
+        if (status)
+            return status;
         if (j->bits < 8 && (d->dst_stride < 0 || d->src_stride < 0))
             return tn_fail(err, TN_ERR_ARGUMENT,
                            "elements of %u bits must have strides from 0 on, but found %" PRId64, j->bits,
                            d->dst_stride < 0 ? d->dst_stride : d->src_stride);
-        if (!add_span(&dst, d->dst_extent, d->dst_stride, j->bits) ||
-            (used && !add_span(&src, used, d->src_stride, j->bits)))
+        if (!tn_add_reach(&dst, d->dst_extent, d->dst_stride, j->bits) ||
+            (used && !tn_add_reach(&src, used, d->src_stride, j->bits)))
             return tn_fail(err, TN_ERR_ARGUMENT, "strides of %" PRId64 " and %" PRId64
                            " lead to bits beyond what 63 bits can count", d->dst_stride, d->src_stride);
     }
@@ -106,7 +91,7 @@ static tn_status check_strides(const job *j, tn_error *err)
 
 /* --- pieces ----------------------------------------------------------------- */
 
-/* Packed elements of two pieces must not share a byte, and a piece begins on one on both sides. */
+/* Packed elements: two pieces must not have a byte in common, and each begins on a byte on both sides. */
 static bool may_cut(const job *j, uint32_t cut, int64_t step)
 {
     int64_t inside = 1, stride = j->dims[cut].dst_stride;
@@ -121,7 +106,7 @@ static bool may_cut(const job *j, uint32_t cut, int64_t step)
            j->dims[cut].src_stride % 8 * (step % 8) % 8 == 0;
 }
 
-/* Cuts the outermost dimension that is long enough, or else the longest. */
+/* Cuts the outermost dimension that is long enough, else the longest. */
 static uint64_t cut_pieces(job *j, uint64_t wanted)
 {
     int64_t longest = 1;
@@ -169,12 +154,8 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
 
 static tn_status run(job *j, unsigned jobs, uint64_t nbytes, tn_error *err)
 {
-    uint64_t most = nbytes / PIECE_BYTES;
-    if (jobs == 0)
-        jobs = tn_core_count();
-    if (jobs > most)
-        jobs = most ? (unsigned)most : 1;
-    uint64_t items = cut_pieces(j, jobs > 1 ? (uint64_t)jobs * PIECES_A_JOB : 1);
+    jobs = tn_jobs_for(jobs, nbytes / PIECE_BYTES);
+    uint64_t items = cut_pieces(j, jobs > 1 ? (uint64_t)jobs * PIECES_PER_JOB : 1);
     return tn_pool_once(jobs, items, &(tn_ordered){ .work = work, .context = j }, err);
 }
 
@@ -193,23 +174,26 @@ tn_status tn_reorder(const tn_array *dst, void *dst_data, const tn_array *src, c
     job j = { .kernels = tn_reorder_kernels_get(), .bits = tn_dtype_get(dst->dtype)->bits, .rank = dst->rank,
               .dst = dst_data, .src = src_data, .fill = own.fill };
     uint64_t count = 0, available = 0, nbytes = 0;
+    int64_t dst_stride[TN_MAX_RANK], src_stride[TN_MAX_RANK];
     tn_shape_count(dst->rank, dst->shape, &count);
     tn_shape_count(src->rank, src->shape, &available);
     tn_array_nbytes(dst, &nbytes);
     if (count == 0)
         return TN_OK;
+    tn_array_strides(dst, dst_stride);
+    tn_array_strides(src, src_stride);
     for (uint32_t i = 0; i < j.rank; i++) {
         uint32_t from = own.order ? own.order[i] : i;
-        j.dims[i] = (tn_reorder_dim){ dst->shape[i], src->shape[from], stride_of(dst, i),
-                                      available ? stride_of(src, from) : 0 };
+        j.dims[i] = (tn_reorder_dim){ dst->shape[i], src->shape[from], dst_stride[i],
+                                      available ? src_stride[from] : 0 };
     }
     status = check_strides(&j, err);
-    if (status != TN_OK)
+    if (!status)
+        status = tn_array_check_data(dst_data, available ? src_data : dst_data, err);
+    if (status)
         return status;
-    if (!dst_data || (!src_data && available))
-        return tn_fail(err, TN_ERR_ARGUMENT, "the %s has no data", dst_data ? "source" : "destination");
     if (!src_data)
-        j.src = dst_data;       /* nothing is read, but places are computed */
+        j.src = dst_data;       /* nothing is read, but addresses are computed */
     j.stream = nbytes >= STREAM_BYTES;
     return run(&j, own.jobs, nbytes, err);
 }

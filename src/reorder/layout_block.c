@@ -1,8 +1,8 @@
-/* reorder/layout_block.c - tn_reorder_block(): the shortest way for one block.
+/* reorder/layout_block.c - tn_reorder_block(): chooses the fastest loop for a block.
  *
- * A block is first made as simple as it can be: dimensions of one element go,
- * those that lie alike on both sides become one, elements become wider.  What
- * remains is rows that lie alike, a transpose, or elements at any distance. */
+ * A block is simplified first: dimensions of one element are dropped, dimensions
+ * with the same order on both sides are merged, and elements are widened.  The
+ * rest is rows, a transpose, or strided elements. */
 #include <string.h>
 
 #include "tensor/code.h"
@@ -10,14 +10,14 @@
 
 enum { CHUNK = 64 };            /* elements */
 
-/* --- making it simple ----------------------------------------------------- */
+/* --- simplifying --------------------------------------------------------- */
 
 static uint64_t distance(int64_t stride)
 {
     return stride < 0 ? -(uint64_t)stride : (uint64_t)stride;
 }
 
-/* Widest steps of dst first. */
+/* Keeps the largest strides of dst first. */
 static void insert(tn_reorder_plan *p, tn_reorder_axis d)
 {
     uint32_t i = p->rank++;
@@ -31,8 +31,7 @@ static bool take_dims(tn_reorder_plan *p, uint32_t rank, const tn_reorder_dim *d
 {
     for (uint32_t i = 0; i < rank; i++) {
         tn_reorder_axis d = { .extent = dims[i].dst_extent, .copy = dims[i].src_extent,
-                              .dst = dims[i].dst_stride,
-                          .src = dims[i].src_stride };
+                              .dst = dims[i].dst_stride, .src = dims[i].src_stride };
         if (d.extent == 0)
             return false;
         d.copy = d.copy > d.extent ? d.extent : d.copy;
@@ -92,7 +91,7 @@ static bool change_unit(tn_reorder_plan *p, int64_t multiply, int64_t divide)
     return true;
 }
 
-/* Elements narrower than a byte that lie in whole bytes become bytes. */
+/* Turns packed elements that fill whole bytes into bytes. */
 static void pack_to_bytes(tn_reorder_plan *p)
 {
     tn_reorder_axis *row = whole_row(p);
@@ -106,7 +105,7 @@ static void pack_to_bytes(tn_reorder_plan *p)
     p->size = 1;
 }
 
-/* A short row that is as long as a wider element becomes one. */
+/* Turns a short row into one wider element. */
 static void widen(tn_reorder_plan *p)
 {
     tn_reorder_axis *row = whole_row(p);
@@ -133,7 +132,7 @@ static void set_fill(tn_reorder_plan *p, const void *fill)
 
 /* --- choosing --------------------------------------------------------------------- */
 
-/* The dimension along which src lies densely, brought next to the last; false: there is none. */
+/* Moves the dimension along which src is dense next to the last; false: there is none. */
 static bool bring_source_row(tn_reorder_plan *p)
 {
     for (uint32_t i = p->rank - 1; i-- > 0; ) {
@@ -159,19 +158,19 @@ static void choose(tn_reorder_plan *p)
     set_inner(p, tn_inner_strided, 1);
     if (last->dst != 1)
         return;
-    if (last->src == 1) {
+    bool rows = last->src == 1;
+    if (!rows && !bring_source_row(p))
+        return;
+    if (rows)
         set_inner(p, p->size ? tn_inner_row : tn_inner_row_packed, 1);
-        if (p->size && tn_plan_interleave(p))
-            set_inner(p, tn_inner_interleaved, 2);
-        else if (p->size && tn_rows_need_stage(p))
-            set_inner(p, tn_inner_rows_staged, 2);
-    } else if (bring_source_row(p)) {
+    else
         set_inner(p, p->size ? tn_inner_transpose : tn_inner_transpose_packed, 2);
-        if (p->size && tn_plan_interleave(p))
-            set_inner(p, tn_inner_interleaved, 2);
-        else if (p->size && tn_transpose_needs_stage(p))
-            set_inner(p, tn_inner_transpose_staged, 2);
-    }
+    if (p->size && tn_plan_interleave(p))
+        set_inner(p, tn_inner_interleaved, 2);
+    else if (p->size && rows && tn_rows_need_stage(p))
+        set_inner(p, tn_inner_rows_staged, 2);
+    else if (p->size && !rows && tn_transpose_needs_stage(p))
+        set_inner(p, tn_inner_transpose_staged, 2);
 }
 
 /* --- running ---------------------------------------------------------------- */
@@ -211,7 +210,7 @@ static void find_dense(tn_reorder_plan *p)
 
 /* --- chunks ----------------------------------------------------------------- */
 
-/* The dimension along which src lies most densely, of the first n. */
+/* Of the first n dimensions, the one with the smallest stride of src. */
 static uint32_t closest_in_source(const tn_reorder_plan *p, uint32_t n)
 {
     uint32_t best = n - 1;
@@ -221,8 +220,8 @@ static uint32_t closest_in_source(const tn_reorder_plan *p, uint32_t n)
     return best;
 }
 
-/* Lines of which each step of an outer dimension uses only a part are best used up while they are in the
- * cache: then two dimensions are cut, and the outer ones walked for each chunk. */
+/* If each step of an outer dimension uses only a part of a cache line, two dimensions are cut into chunks and
+ * the outer ones walked for each chunk, so that lines are used up while they are cached. */
 static bool needs_chunks(const tn_reorder_plan *p, uint32_t *a, uint32_t *b)
 {
     const tn_reorder_axis *last = &p->dims[p->rank - 1], *before = p->rank > 1 ? last - 1 : last;
@@ -293,7 +292,7 @@ void tn_reorder_block(const tn_reorder_kernels *kernels, unsigned bits, uint32_t
                       const tn_reorder_dim *dims, void *dst, const void *src, const void *fill, bool stream)
 {
     tn_reorder_plan p;
-    p.interleave.in = 0;             /* the rest of it is large, and seldom used */
+    p.interleave.in = 0;             /* the rest is large and seldom used */
     p.kernels = kernels;
     p.dst = dst;
     p.src = src;

@@ -1,13 +1,14 @@
-/* reorder/layout_inner.c - rows, transposes and elements at any distance. */
+/* reorder/layout_inner.c - moves rows, transposes and strided elements. */
 #include <string.h>
 
 #include "tensor/code.h"
+#include "kernels/strided.h"
 #include "reorder/layout_plan.h"
 
 enum {
-    STAGE     = 32 << 10,       /* bytes that stay in the first-level cache, with what is read meanwhile */
-    SHORT_ROW = 256,            /* bytes: shorter rows are put together before they go past the cache */
-    BLOCK     = 128             /* packed elements turned at a time, in each direction */
+    STAGE     = 32 << 10,       /* bytes that stay in the L1 cache with the source */
+    SHORT_ROW = 256,            /* bytes: shorter rows are assembled before they go past the cache */
+    BLOCK     = 128             /* packed rows and columns transposed at a time */
 };
 
 void tn_reorder_fill(const tn_reorder_plan *p, int64_t at, int64_t n)
@@ -19,16 +20,7 @@ void tn_reorder_fill(const tn_reorder_plan *p, int64_t at, int64_t n)
             tn_packed_put(p->dst, (uint64_t)(at + i), p->bits, tn_packed_get(p->fill, 0, p->bits));
 }
 
-/* --- elements at any distance ------------------------------------------------ */
-
-static inline void move_elements(const tn_reorder_plan *p, int64_t dst, int64_t src, size_t size)
-{
-    const tn_reorder_axis *d = &p->dims[p->rank - 1];
-    uint8_t *to = p->dst + dst * (int64_t)size;
-    const uint8_t *from = p->src + src * (int64_t)size;
-    for (int64_t i = 0; i < d->copy; i++)
-        memcpy(to + i * d->dst * (int64_t)size, from + i * d->src * (int64_t)size, size);
-}
+/* --- strided elements ---------------------------------------------------------- */
 
 static void move_packed(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
@@ -41,19 +33,16 @@ static void move_packed(const tn_reorder_plan *p, int64_t dst, int64_t src)
 void tn_inner_strided(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
     const tn_reorder_axis *d = &p->dims[p->rank - 1];
-    switch (p->size) {          /* a loop each: the size is a constant inside */
-    case 0:  move_packed(p, dst, src); break;
-    case 1:  move_elements(p, dst, src, 1); break;
-    case 2:  move_elements(p, dst, src, 2); break;
-    case 4:  move_elements(p, dst, src, 4); break;
-    case 8:  move_elements(p, dst, src, 8); break;
-    default: move_elements(p, dst, src, TN_MAX_ELEMENT); break;
-    }
+    int64_t size = (int64_t)p->size;
+    if (p->size)
+        tn_copy_strided(p->dst + dst * size, d->dst, p->src + src * size, d->src, (size_t)d->copy, p->size);
+    else
+        move_packed(p, dst, src);
     for (int64_t i = d->copy; i < d->extent; i++)
         tn_reorder_fill(p, dst + i * d->dst, 1);
 }
 
-/* --- rows that lie alike ------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------ */
 
 void tn_inner_row(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
@@ -71,37 +60,21 @@ bool tn_rows_need_stage(const tn_reorder_plan *p)
            row->extent * (int64_t)p->size <= SHORT_ROW;
 }
 
-/* Fills `rows` rows of a stage where nothing is copied to. */
-static void pad_stage(const tn_reorder_plan *p, uint8_t *stage, size_t rows)
-{
-    const tn_reorder_axis *row = &p->dims[p->rank - 1];
-    size_t pitch = (size_t)row->extent * p->size, used = (size_t)row->copy * p->size;
-    for (size_t i = 0; i < rows && used < pitch; i++)
-        p->kernels->fill(stage + i * pitch, p->fill, pitch, false);
-}
-
-void tn_inner_rows_staged(const tn_reorder_plan *p, int64_t dst, int64_t src)
-{
-    const tn_reorder_axis *row = &p->dims[p->rank - 1], *rows = row - 1;
-    uint8_t stage[STAGE];
-    size_t size = p->size, pitch = (size_t)row->extent * size, used = (size_t)row->copy * size;
-    int64_t most = (int64_t)(STAGE / pitch);
-    pad_stage(p, stage, (size_t)(rows->copy < most ? rows->copy : most));
-    for (int64_t i = 0, n; i < rows->copy; i += n) {
-        n = rows->copy - i < most ? rows->copy - i : most;
-        for (int64_t k = 0; k < n; k++)
-            memcpy(stage + (size_t)k * pitch, p->src + (src + (i + k) * rows->src) * (int64_t)size, used);
-        p->kernels->copy(p->dst + (dst + i * rows->dst) * (int64_t)size, stage, (size_t)n * pitch, true);
-    }
-    if (rows->copy < rows->extent)
-        tn_reorder_fill(p, dst + rows->copy * rows->dst, (rows->extent - rows->copy) * row->extent);
-}
-
 /* --- transposes ------------------------------------------------------------------ */
 
 static tn_transpose_fn transpose_of(const tn_reorder_plan *p)
 {
     return p->kernels->transpose[__builtin_ctz((unsigned)p->size)];
+}
+
+/* Fills the padding of two dimensions. */
+static void fill_after(const tn_reorder_plan *p, int64_t dst)
+{
+    const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    for (int64_t i = 0; i < rows->copy && columns->copy < columns->extent; i++)
+        tn_reorder_fill(p, dst + i * rows->dst + columns->copy, columns->extent - columns->copy);
+    for (int64_t i = rows->copy; i < rows->extent; i++)
+        tn_reorder_fill(p, dst + i * rows->dst, columns->extent);
 }
 
 void tn_inner_transpose(const tn_reorder_plan *p, int64_t dst, int64_t src)
@@ -110,10 +83,7 @@ void tn_inner_transpose(const tn_reorder_plan *p, int64_t dst, int64_t src)
     int64_t size = (int64_t)p->size;
     transpose_of(p)(p->dst + dst * size, rows->dst * size, p->src + src * size, columns->src * size,
                     (size_t)rows->copy, (size_t)columns->copy, p->stream);
-    for (int64_t i = 0; i < rows->copy && columns->copy < columns->extent; i++)
-        tn_reorder_fill(p, dst + i * rows->dst + columns->copy, columns->extent - columns->copy);
-    for (int64_t i = rows->copy; i < rows->extent; i++)
-        tn_reorder_fill(p, dst + i * rows->dst, columns->extent);
+    fill_after(p, dst);
 }
 
 bool tn_transpose_needs_stage(const tn_reorder_plan *p)
@@ -124,25 +94,44 @@ bool tn_transpose_needs_stage(const tn_reorder_plan *p)
            (columns->copy < columns->extent || pitch % TN_LINE);
 }
 
-void tn_inner_transpose_staged(const tn_reorder_plan *p, int64_t dst, int64_t src)
+/* Assembles rows of dst in the cache, with their padding, and streams them. */
+static void move_staged(const tn_reorder_plan *p, int64_t dst, int64_t src, bool transpose)
 {
-    const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    const tn_reorder_axis *row = &p->dims[p->rank - 1], *rows = row - 1;
     uint8_t stage[STAGE];
-    int64_t size = (int64_t)p->size, pitch = columns->extent * size, most = STAGE / pitch / TN_LINE * TN_LINE;
-    pad_stage(p, stage, (size_t)(rows->copy < most ? rows->copy : most));
+    size_t size = p->size, pitch = (size_t)row->extent * size, used = (size_t)row->copy * size;
+    size_t most = STAGE / pitch;
+    if (transpose)
+        most = most / TN_LINE * TN_LINE;
+    for (size_t i = 0; i < most && (int64_t)i < rows->copy && used < pitch; i++)
+        p->kernels->fill(stage + i * pitch, p->fill, pitch, false);
     for (int64_t i = 0, n; i < rows->copy; i += n) {
-        n = rows->copy - i < most ? rows->copy - i : most;
-        transpose_of(p)(stage, pitch, p->src + (src + i) * size, columns->src * size, (size_t)n,
-                        (size_t)columns->copy, false);
-        p->kernels->copy(p->dst + (dst + i * rows->dst) * size, stage, (size_t)(n * pitch), true);
+        n = rows->copy - i < (int64_t)most ? rows->copy - i : (int64_t)most;
+        const uint8_t *from = p->src + (src + i * rows->src) * (int64_t)size;
+        if (transpose)
+            transpose_of(p)(stage, (ptrdiff_t)pitch, from, row->src * (int64_t)size, (size_t)n,
+                            (size_t)row->copy, false);
+        for (int64_t k = 0; k < n && !transpose; k++)
+            memcpy(stage + (size_t)k * pitch, from + k * rows->src * (int64_t)size, used);
+        p->kernels->copy(p->dst + (dst + i * rows->dst) * (int64_t)size, stage, (size_t)n * pitch, true);
     }
     if (rows->copy < rows->extent)
-        tn_reorder_fill(p, dst + rows->copy * rows->dst, (rows->extent - rows->copy) * columns->extent);
+        tn_reorder_fill(p, dst + rows->copy * rows->dst, (rows->extent - rows->copy) * row->extent);
 }
 
-/* --- elements narrower than a byte ------------------------------------------------- */
+void tn_inner_rows_staged(const tn_reorder_plan *p, int64_t dst, int64_t src)
+{
+    move_staged(p, dst, src, false);
+}
 
-/* n elements from `at` on as bytes. */
+void tn_inner_transpose_staged(const tn_reorder_plan *p, int64_t dst, int64_t src)
+{
+    move_staged(p, dst, src, true);
+}
+
+/* --- packed elements ---------------------------------------------------------------- */
+
+/* Unpacks n elements from number `at` on, a byte each. */
 static void unpack(uint8_t *restrict codes, const uint8_t *restrict data, uint64_t at, size_t n,
                    unsigned bits)
 {
@@ -186,7 +175,7 @@ void tn_inner_row_packed(const tn_reorder_plan *p, int64_t dst, int64_t src)
 }
 
 /* At most BLOCK rows and columns. */
-static void turn_packed(const tn_reorder_plan *p, int64_t dst, int64_t src, size_t rows, size_t columns)
+static void transpose_packed(const tn_reorder_plan *p, int64_t dst, int64_t src, size_t rows, size_t columns)
 {
     const tn_reorder_axis *across = &p->dims[p->rank - 1], *along = across - 1;
     uint8_t from[BLOCK * BLOCK], to[BLOCK * BLOCK];
@@ -201,12 +190,11 @@ void tn_inner_transpose_packed(const tn_reorder_plan *p, int64_t dst, int64_t sr
 {
     const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
     for (int64_t i = 0; i < rows->copy; i += BLOCK)
-        for (int64_t j = 0; j < columns->copy; j += BLOCK)
-            turn_packed(p, dst + i * rows->dst + j, src + i + j * columns->src,
-                        (size_t)(rows->copy - i < BLOCK ? rows->copy - i : BLOCK),
-                        (size_t)(columns->copy - j < BLOCK ? columns->copy - j : BLOCK));
-    for (int64_t i = 0; i < rows->copy && columns->copy < columns->extent; i++)
-        tn_reorder_fill(p, dst + i * rows->dst + columns->copy, columns->extent - columns->copy);
-    for (int64_t i = rows->copy; i < rows->extent; i++)
-        tn_reorder_fill(p, dst + i * rows->dst, columns->extent);
+        for (int64_t j = 0; j < columns->copy; j += BLOCK) {
+            int64_t height = rows->copy - i < BLOCK ? rows->copy - i : BLOCK;
+            int64_t width = columns->copy - j < BLOCK ? columns->copy - j : BLOCK;
+            transpose_packed(p, dst + i * rows->dst + j, src + i + j * columns->src, (size_t)height,
+                             (size_t)width);
+        }
+    fill_after(p, dst);
 }

@@ -1,16 +1,16 @@
 /* reorder/layout_interleave.c - few channels: images between planes and pixels,
  * pixels that gain or lose a channel.
  *
- * Whole vectors of some positions hold all their channels; where each byte of
- * the output comes from is the same from step to step, and made once. */
+ * A step moves whole vectors with all channels of some positions.  The source of
+ * each byte of the output is the same in every step, so it is computed once. */
 #include <string.h>
 
 #include "reorder/layout_plan.h"
 
-/* One side: its channels lie together, or each in a plane of its own. */
+/* One side: its channels are adjacent, or each has a plane. */
 typedef struct side {
     bool    together;
-    int64_t channels;           /* that lie together, with those that are not moved */
+    int64_t channels;           /* that are adjacent, with those that are not moved */
 } side;
 
 typedef struct channel_sides {
@@ -39,18 +39,22 @@ static bool find_channels(channel_sides *w, const tn_reorder_plan *p)
            (!w->dst.together || w->dst.channels == w->channels->extent);
 }
 
-/* Byte `at` of output vector `o`: where it comes from. */
+/* Sets the source of byte `at` of output vector `o`. */
 static void set_byte(tn_interleave *t, const channel_sides *w, unsigned o, unsigned at,
                      const tn_reorder_plan *p)
 {
-    unsigned size = (unsigned)p->size, width = p->kernels->interleave_width,
-             byte = w->dst.together ? o * width + at : at;
-    unsigned element = byte / size, channels = (unsigned)w->dst.channels;
-    unsigned position = w->dst.together ? element / channels : element,
-             channel = w->dst.together ? element % channels : o;
-    unsigned from = w->src.together ? (position * (unsigned)w->src.channels + channel) * size + byte % size :
-                    position * size + byte % size;
-    unsigned vector = w->src.together ? from / width : channel;
+    unsigned size = (unsigned)p->size, width = p->kernels->interleave_width;
+    unsigned byte = w->dst.together ? o * width + at : at, element = byte / size;
+    unsigned position = element, channel = o;
+    if (w->dst.together) {
+        position = element / (unsigned)w->dst.channels;
+        channel = element % (unsigned)w->dst.channels;
+    }
+    unsigned from = position * size + byte % size, vector = channel;
+    if (w->src.together) {
+        from = (position * (unsigned)w->src.channels + channel) * size + byte % size;
+        vector = from / width;
+    }
     bool copied = channel < (unsigned)w->channels->copy;
     if (copied)
         t->from[o][vector][at] = (uint8_t)(from % width);
@@ -92,10 +96,10 @@ static void move_positions(const tn_reorder_plan *p, const channel_sides *w, int
     if (w->dst.together && w->channels->copy < w->channels->extent)
         for (int64_t i = 0; i < n; i++)
             tn_reorder_fill(p, dst + i * w->positions->dst + w->channels->copy,
-                         w->channels->extent - w->channels->copy);
+                            w->channels->extent - w->channels->copy);
 }
 
-/* Positions to move first so that lines of dst are whole; -1: that cannot be. */
+/* Positions before the first whole line of dst; -1: there is none. */
 static int64_t positions_before(const tn_reorder_plan *p, const channel_sides *w, int64_t dst)
 {
     uintptr_t at = (uintptr_t)p->dst + (uintptr_t)dst * p->size;
@@ -116,13 +120,13 @@ void tn_inner_interleaved(const tn_reorder_plan *p, int64_t dst, int64_t src)
     int64_t size = (int64_t)p->size, a_step = p->kernels->interleave_width / size;
     int64_t head = p->stream ? positions_before(p, &w, dst) : -1;
     int64_t first = head > 0 ? head : 0;
-    /* Channels that are not moved may be missing after the last position. */
+    /* After the last position the channels that are not moved may be missing. */
     int64_t spare = w.src.together && w.src.channels > channels->copy ? 1 : 0;
     int64_t steps = (along->copy - first - spare) / a_step, rest = first + steps * a_step;
     move_positions(p, &w, dst, src, first);
     p->kernels->interleave(p->dst + (dst + first * along->dst) * size,
-                           p->src + (src + first * along->src) * size,
-                      (size_t)steps, &p->interleave, head >= 0);
+                           p->src + (src + first * along->src) * size, (size_t)steps, &p->interleave,
+                           head >= 0);
     move_positions(p, &w, dst + rest * along->dst, src + rest * along->src, along->copy - rest);
     if (w.dst.together && along->copy < along->extent)
         tn_reorder_fill(p, dst + along->copy * along->dst, (along->extent - along->copy) * along->dst);

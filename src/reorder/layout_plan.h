@@ -1,7 +1,7 @@
-/* reorder/layout_plan.h - a block made simple, and the ways to move it.
+/* reorder/layout_plan.h - a simplified block and the loops that move it.
  *
- * Private to tn_reorder_block(): layout_block.c makes the plan and walks the
- * outer dimensions, layout_inner.c and layout_interleave.c move what is inside. */
+ * Private to tn_reorder_block(): layout_block.c plans and walks the outer
+ * dimensions, layout_inner.c and layout_interleave.c move the inner ones. */
 #ifndef TN_REORDER_LAYOUT_PLAN_H
 #define TN_REORDER_LAYOUT_PLAN_H
 
@@ -16,7 +16,7 @@ typedef struct tn_reorder_axis {
 
 typedef struct tn_reorder_plan tn_reorder_plan;
 
-/* Moves the last dimensions of a block, where element 0 of them is at these places. */
+/* Moves the last dimensions of a block; dst and src are the places of their first elements. */
 typedef void (*tn_inner_fn)(const tn_reorder_plan *p, int64_t dst, int64_t src);
 
 struct tn_reorder_plan {
@@ -27,7 +27,7 @@ struct tn_reorder_plan {
     size_t          size;       /* bytes of an element; 0: narrower than one */
     uint32_t        rank;       /* 1 or more */
     tn_reorder_axis dims[TN_MAX_RANK];
-    uint8_t         fill[TN_LINE];      /* elements one after another */
+    uint8_t         fill[TN_LINE];      /* repeated */
     bool            stream;
     uint32_t        dense;      /* from this dimension on dst has no gaps */
     tn_inner_fn     inner;      /* for the last inner_rank dimensions */
@@ -35,7 +35,7 @@ struct tn_reorder_plan {
     tn_interleave   interleave; /* for tn_inner_interleaved() */
 };
 
-/* n elements of dst that follow each other. */
+/* Fills n consecutive elements of dst. */
 void tn_reorder_fill(const tn_reorder_plan *p, int64_t at, int64_t n);
 
 /* One dimension.  strided: any strides.  row: strides of 1 on both sides. */
@@ -43,19 +43,19 @@ void tn_inner_strided(const tn_reorder_plan *p, int64_t dst, int64_t src);
 void tn_inner_row(const tn_reorder_plan *p, int64_t dst, int64_t src);
 void tn_inner_row_packed(const tn_reorder_plan *p, int64_t dst, int64_t src);
 
-/* Two dimensions: the last but one is that of rows of src, the last that of rows
- * of dst.  staged: lines of dst are put together first, for they hold padding or
- * parts of several rows; dst has no gaps. */
+/* Two dimensions: src is dense along the last but one, dst along the last.
+ * staged: lines of dst contain padding or parts of several rows, so they are
+ * assembled first; dst has no gaps. */
 void tn_inner_transpose(const tn_reorder_plan *p, int64_t dst, int64_t src);
 void tn_inner_transpose_staged(const tn_reorder_plan *p, int64_t dst, int64_t src);
 void tn_inner_transpose_packed(const tn_reorder_plan *p, int64_t dst, int64_t src);
 bool tn_transpose_needs_stage(const tn_reorder_plan *p);
 
-/* Two dimensions: short rows, of which dst has no gaps. */
+/* Two dimensions: short rows without gaps in dst. */
 void tn_inner_rows_staged(const tn_reorder_plan *p, int64_t dst, int64_t src);
 bool tn_rows_need_stage(const tn_reorder_plan *p);
 
-/* Two dimensions, of which one has few elements.  False: not for this plan. */
+/* Two dimensions, one with few elements.  False: not for this plan. */
 bool tn_plan_interleave(tn_reorder_plan *p);
 void tn_inner_interleaved(const tn_reorder_plan *p, int64_t dst, int64_t src);
 

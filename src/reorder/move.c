@@ -1,9 +1,9 @@
-/* reorder/move.c - tn_move(): a box out of a padded tensor, as views of what tn_reorder() copies.
+/* reorder/move.c - tn_move(): copies a box out of a padded tensor with tn_reorder().
  *
- * Along each dimension of the result lie `lead` elements of padding, `inside`
- * elements of the source, and padding again.  tn_reorder() fills what is behind
- * the source's elements, so only what lies before them takes calls of its own:
- * one per dimension, for the slab that the calls before it have left. */
+ * Each dimension of the result has `lead` elements of padding, then `inside`
+ * elements of the source, then padding again.  tn_reorder() fills the padding
+ * after the source's elements.  The padding before them takes one more call per
+ * dimension, for the slab that the calls before have left. */
 #include "reorder/layout.h"
 
 #include <inttypes.h>
@@ -13,15 +13,15 @@
 #include "base/options.h"
 #include "tensor/array.h"
 
-/* One dimension of the source, and what becomes of it. */
+/* One dimension of the result, and the elements of the source in it. */
 typedef struct cut {
     int64_t count;              /* elements of the result */
     int64_t lead;               /* of padding before the first from the source */
-    int64_t inside;             /* from the source... */
-    int64_t first, step;        /* ...this one and every step-th behind it */
+    int64_t inside;             /* from the source: */
+    int64_t first, step;        /* element `first` and every step-th after it */
 } cut;
 
-/* Elements of one side: what is left of it while tn_move() works. */
+/* A box of elements of one side. */
 typedef struct view {
     int64_t shape[TN_MAX_RANK], stride[TN_MAX_RANK];
     int64_t start;              /* elements from the first one of the array */
@@ -39,7 +39,7 @@ static int64_t div_up(int64_t n, int64_t by)
     return (int64_t)tn_div_up_u64((uint64_t)n, (uint64_t)by);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -53,7 +53,7 @@ static tn_status find_padded(const tn_move_options *o, uint32_t i, int64_t exten
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "dimension %" PRIu32 ": expected an extent and padding from 0 on but found "
                        "%" PRId64 " with %" PRId64 " before and %" PRId64 " after", i, extent, before, after);
-    if (after > INT64_MAX - extent - before)    /* below 0 where already these two do not fit */
+    if (after > INT64_MAX - extent - before)    /* negative if the other two do not fit */
         return tn_fail(err, TN_ERR_LIMIT,
                        "dimension %" PRIu32 ": %" PRId64 " elements with %" PRId64 " before and %" PRId64
                        " after do not fit 63 bits", i, extent, before, after);
@@ -78,23 +78,23 @@ static tn_status find_cut(const tn_move_options *o, uint32_t i, int64_t extent, 
                        " from %" PRId64 " on", i, padded, box, offset);
     c->count = div_up(box ? box : padded - offset, c->step);
     if (before > offset)
-        c->lead = smaller(div_up(before - offset, c->step), c->count);
+        c->lead = min_i64(div_up(before - offset, c->step), c->count);
     if (c->lead == c->count)
         return TN_OK;
-    c->first = offset + c->lead * c->step - before;     /* of an element of the box: it fits */
+    c->first = offset + c->lead * c->step - before;     /* fits: an element of the box */
     if (c->first < extent)
-        c->inside = smaller(div_up(extent - c->first, c->step), c->count - c->lead);
+        c->inside = min_i64(div_up(extent - c->first, c->step), c->count - c->lead);
     return TN_OK;
 }
 
 static tn_status find_cuts(uint32_t rank, const int64_t *shape, const tn_move_options *o, cut *cuts,
                            tn_error *err)
 {
-    tn_status status = rank <= TN_MAX_RANK && (shape || !rank)
-                           ? tn_order_check(o->order, rank, err)
-                           : tn_fail(err, TN_ERR_ARGUMENT,
-                                     "expected a shape of at most %d dimensions but found %s of %" PRIu32,
-                                     TN_MAX_RANK, shape ? "one" : "none", rank);
+    if (rank > TN_MAX_RANK || (rank && !shape))
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected a shape of at most %d dimensions but found %s of %" PRIu32, TN_MAX_RANK,
+                       shape ? "one" : "none", rank);
+    tn_status status = tn_order_check(o->order, rank, err);
     for (uint32_t i = 0; i < rank && !status; i++)
         status = find_cut(o, i, shape[i], &cuts[i], err);
     return status;
@@ -114,25 +114,24 @@ tn_status tn_move_shape(uint32_t rank, const int64_t *shape, const tn_move_optio
 
 /* --- views ------------------------------------------------------------------- */
 
-/* All elements of an array that has some.  Afterwards no place of one of them,
- * in bits, can overflow. */
+/* All elements of an array that is not empty.  After this no offset in bits can
+ * overflow. */
 static tn_status see_all(const tn_array *array, const char *which, view *v, tn_error *err)
 {
-    int64_t bits = tn_dtype_get(array->dtype)->bits, span = bits, reach;
-    tn_dense_strides(array->rank, array->shape, v->stride);
+    unsigned bits = tn_dtype_get(array->dtype)->bits;
+    int64_t reach = bits;
+    tn_array_strides(array, v->stride);
     for (uint32_t i = 0; i < array->rank; i++) {
-        int64_t stride = v->stride[i] = item(array->stride, i, v->stride[i]);
         v->shape[i] = array->shape[i];
-        if (bits < 8 && stride < 0)
+        if (bits < 8 && v->stride[i] < 0)
             return tn_fail(err, TN_ERR_ARGUMENT,
-                           "elements of %" PRId64 " bits must have strides from 0 on, but found %" PRId64,
-                           bits, stride);
-        if (stride == INT64_MIN ||
-            __builtin_mul_overflow(v->shape[i] - 1, stride < 0 ? -stride : stride, &reach) ||
-            __builtin_mul_overflow(reach, bits, &reach) || __builtin_add_overflow(span, reach, &span))
+                           "elements of %u bits must have strides from 0 on, but found %" PRId64, bits,
+                           v->stride[i]);
+        if (!tn_add_reach(&reach, v->shape[i], v->stride[i], bits))
             return tn_fail(err, TN_ERR_ARGUMENT,
                            "the %s has a stride of %" PRId64 " for %" PRId64 " elements, which leads "
-                           "to bits beyond what 63 bits can count", which, stride, v->shape[i]);
+                           "to bits beyond what 63 bits can count",
+                           which, v->stride[i], v->shape[i]);
     }
     return TN_OK;
 }
@@ -147,7 +146,7 @@ static tn_status check_byte(const tn_array *array, const char *which, int64_t at
     return TN_OK;
 }
 
-/* What is taken from the source: *taken is false where some dimension has nothing inside. */
+/* The elements that are copied; *taken is false if a dimension has none. */
 static tn_status see_source(const tn_array *src, const cut *cuts, view *v, bool *taken, tn_error *err)
 {
     tn_status status = TN_OK;
@@ -176,9 +175,9 @@ static tn_status see_destination(const tn_array *dst, const uint32_t *order, con
             return tn_fail(err, TN_ERR_ARGUMENT,
                            "dimension %" PRIu32 ": expected %" PRId64 " elements in the destination "
                            "but found %" PRId64, i, count, dst->shape[i]);
-        if (count > 1 && item(dst->stride, i, 1) == 0)
-            return tn_fail(err, TN_ERR_ARGUMENT,
-                           "the destination has a stride of 0: %" PRId64 " elements in one place", count);
+        tn_status status = tn_array_check_stride(count, item(dst->stride, i, 1), err);
+        if (status)
+            return status;
     }
     for (uint32_t i = 0; i < dst->rank; i++)
         if (dst->shape[i] == 0)
@@ -200,7 +199,7 @@ typedef struct moving {
     uint32_t           order[TN_MAX_RANK];
     view               dst, src;
     uint8_t           *to;
-    const uint8_t     *from;    /* NULL: nothing is taken from the source */
+    const uint8_t     *from;    /* NULL: nothing is copied */
     tn_reorder_options options;
 } moving;
 
@@ -213,7 +212,7 @@ static tn_status reorder(const moving *m, const view *dst, const uint8_t *from, 
     return tn_reorder(&to, m->to + dst->start * bits / 8, &source, from, &m->options, err);
 }
 
-/* Every element once: slabs of padding, then the rest. */
+/* Writes every element once: slabs of padding, then the rest. */
 static tn_status run(const moving *m, tn_error *err)
 {
     view rest = m->dst;
@@ -226,7 +225,7 @@ static tn_status run(const moving *m, tn_error *err)
         slab.shape[i] = lead;
         status = reorder(m, &slab, NULL, err);
         rest.shape[i] -= lead;
-        if (rest.shape[i] == 0)         /* there is no place behind the last element */
+        if (rest.shape[i] == 0)         /* no address after the last element */
             return status;
         rest.start += lead * rest.stride[i];
     }
@@ -255,8 +254,9 @@ tn_status tn_move(const tn_array *dst, void *dst_data, const tn_array *src, cons
     tn_shape_count(dst->rank, dst->shape, &count);
     if (status || count == 0)
         return status;
-    if (!dst_data || (!src_data && taken))
-        return tn_fail(err, TN_ERR_ARGUMENT, "the %s has no data", dst_data ? "source" : "destination");
+    status = tn_array_check_data(dst_data, taken ? src_data : dst_data, err);
+    if (status)
+        return status;
     if (taken)
         m.from = (const uint8_t *)src_data + m.src.start * tn_dtype_get(src->dtype)->bits / 8;
     return run(&m, err);

@@ -317,7 +317,7 @@ static tn_status begin(tn_sparse_conversion *r, const request *q, tn_pool *pool,
     bool from_dense = r->items.form == TN_FORM_DENSE, to_dense = r->to == TN_FORM_DENSE;
     tn_dtype had = from_dense ? TN_UNKNOWN : q->source->parts[1].array.dtype, index = TN_UNKNOWN;
     tn_dtype wanted = q->options.index, likely = likely_index(wanted, had);
-    tn_status status = check_size(r, 0, tn_dtype_get(likely)->bits, true, err);     /* before any allocation */
+    tn_status status = check_size(r, 0, tn_dtype_get(likely)->bits, true, err);
     if (status == TN_OK)
         status = sort_entries(r, q->source, q->options.duplicates, pool, err);
     if (status != TN_OK)
@@ -403,11 +403,7 @@ static unsigned threads_for(const tn_tensor *t, tn_form form, unsigned jobs)
     if (form == TN_FORM_DENSE &&
         tn_shape_nbytes(t->dtype, t->rank, t->shape, &dense) == TN_OK && dense > bytes)
         bytes = dense;
-    if (jobs == 0)
-        jobs = tn_core_count();
-    if (bytes < PIECE_BYTES)
-        return 1;
-    return bytes / PIECE_BYTES < jobs ? (unsigned)(bytes / PIECE_BYTES) : jobs;
+    return tn_jobs_for(jobs, bytes / PIECE_BYTES);
 }
 
 tn_status tn_convert_form(const tn_tensor *tensor, tn_form form, const tn_sparse_options *options,

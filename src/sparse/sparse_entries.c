@@ -4,7 +4,6 @@
 #include "kernels/level.h"
 #include "sparse/sparse_sort.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -99,24 +98,6 @@ static bool csr_keys(const tn_entry_view *v, uint64_t first, size_t n, uint64_t 
 bool tn_entry_keys(const tn_entry_view *v, uint64_t first, size_t n, uint64_t *keys)
 {
     return v->indptr ? csr_keys(v, first, n, keys) : coo_keys(v, first, n, keys);
-}
-
-tn_indices_text tn_entry_indices(const tn_entry_view *v, uint64_t key)
-{
-    uint64_t index[TN_MAX_RANK];
-    uint32_t rank = v->tensor->rank;
-    for (uint32_t i = rank; i-- > 0;) {
-        index[i] = key % (uint64_t)v->tensor->shape[i];
-        key /= (uint64_t)v->tensor->shape[i];
-    }
-    tn_indices_text t = { "(" };
-    size_t n = 1, room = sizeof t.text - 32;        /* for one more index and the end */
-    uint32_t shown = 0;
-    for (; shown < rank && n < room; shown++)
-        n += (size_t)snprintf(t.text + n, sizeof t.text - n, "%s%llu", shown ? ", " : "",
-                              (unsigned long long)index[shown]);
-    snprintf(t.text + n, sizeof t.text - n, shown < rank ? ", ...)" : ")");
-    return t;
 }
 
 /* --- checking ------------------------------------------------------------ */

@@ -25,8 +25,4 @@ tn_status tn_entry_fail_changed(tn_error *err);
 
 bool tn_is_ascending(const uint64_t *keys, size_t n);
 
-/* "(0, 5)": the indices of a key, for messages. */
-typedef struct tn_indices_text { char text[120]; } tn_indices_text;
-tn_indices_text tn_entry_indices(const tn_entry_view *v, uint64_t key);
-
 #endif

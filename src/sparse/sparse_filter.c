@@ -10,12 +10,7 @@ static uint64_t ones(unsigned bits)
 
 static tn_filter_kind kind_of(unsigned bits)
 {
-    switch (bits) {
-    case 8:  return TN_FILTER_1;
-    case 16: return TN_FILTER_2;
-    case 32: return TN_FILTER_4;
-    default: return TN_FILTER_8;
-    }
+    return bits < 64 ? (tn_filter_kind)(TN_FILTER_1 + __builtin_ctz(bits / 8)) : TN_FILTER_8;
 }
 
 static double value_of(const tn_dtype_info *type, uint64_t code)

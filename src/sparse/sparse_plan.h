@@ -75,10 +75,9 @@ struct tn_sparse_conversion {
     unsigned      index_bits;   /* of the result */
     uint64_t      blocks;
     uint64_t      count;        /* entries (elements) of the result */
-    uint64_t     *starts;       /* filtered into a sparse form: the first entry of each block, then `count`; else
-                                 * NULL */
-    uint32_t     *row_ends;     /* dense to CSR, until there are row pointers: for each row, how many entries of
-                                 * its last block come before its end */
+    uint64_t     *starts;       /* filtered into a sparse form: the first entry of each block, then `count` */
+    uint32_t     *row_ends;     /* dense to CSR, until there are row pointers: for each row, how many entries
+                                 * of its last block come before its end */
     uint8_t      *pointers;     /* of a CSR result */
     bool          collected;    /* converted[] holds all blocks of at most TN_SPARSE_FEW entries */
     uint8_t      *converted[2]; /* values and indices */

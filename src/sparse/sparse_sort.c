@@ -16,6 +16,7 @@
 #include "sparse/sparse_sort.h"
 #include "base/pages.h"
 #include "base/vector.h"
+#include "tensor/indices.h"
 #include "tensor/number.h"
 #include "kernels/level.h"
 #include "kernels/stream.h"
@@ -80,7 +81,7 @@ typedef struct partition {
     range          *span_used;  /* smallest and largest key of each span */
     unsigned        shift;
     size_t          buckets;    /* key k goes into bucket (k - used.low) >> shift */
-    uint64_t       *next;       /* [spans][buckets]: first counts of entries, then the place of the next entry */
+    uint64_t       *next;       /* [spans][buckets]: counts of entries, then the place of the next one */
     uint64_t       *ends;       /* [spans][buckets]: the place after the last entry */
     uint64_t       *first;      /* [workers][buckets]: the place of the first entry of a span */
     line           *lines;      /* [workers][buckets] */
@@ -125,7 +126,8 @@ static tn_status count_span(void *context, uint64_t span, tn_pool_use use, tn_er
 
 /* Stores an item at place `at` in the line.  A full line is written to the
  * bucket, but nothing before place `first`: that belongs to another span. */
-INLINE void append(uint8_t *to, uint8_t *from_line, uint64_t at, uint64_t first, const void *item, size_t size)
+INLINE void append(uint8_t *to, uint8_t *from_line, uint64_t at, uint64_t first, const void *item,
+                   size_t size)
 {
     const uint64_t most = TN_LINE / size, place = at % most;
     memcpy(from_line + place * size, item, size);
@@ -389,7 +391,7 @@ static tn_status cut(sorting *s, piece p, tn_error *err)
     if (p.count <= PIECE)
         return add_piece(s, p, err);
     partition d = { .keys = s->entries->keys + p.first, .values = s->entries->values + p.first * s->size,
-               .size = s->size, .count = p.count, .used = p.keys };
+                    .size = s->size, .count = p.count, .used = p.keys };
     d.from_keys = d.keys;
     d.from_values = d.values;
     tn_status status = count_buckets(&d, s->pool, err);
@@ -410,8 +412,8 @@ static tn_status cut(sorting *s, piece p, tn_error *err)
 static tn_status make_pieces(sorting *s, tn_error *err)
 {
     uint64_t elements = 0;
-    partition d = { .v = &s->v, .from_values = s->v.values, .keys = s->entries->keys, .values = s->entries->values,
-               .size = s->size, .count = s->v.count };
+    partition d = { .v = &s->v, .from_values = s->v.values, .keys = s->entries->keys,
+                    .values = s->entries->values, .size = s->size, .count = s->v.count };
     if (!d.count)
         return TN_OK;
     tn_shape_count(s->v.tensor->rank, s->v.tensor->shape, &elements);
@@ -555,6 +557,11 @@ typedef struct sorted {
 
 static uint64_t number_of(const sorted *e, uint64_t i) { return e->order ? e->order[i] : i; }
 
+static tn_indices_text show_key(const tn_entry_view *v, uint64_t key)
+{
+    return tn_indices_show(key, v->tensor->rank, v->tensor->shape);
+}
+
 /* Names the first two entries that have this key. */
 static tn_status fail_duplicate(const tn_entry_view *v, uint64_t key, tn_error *err)
 {
@@ -568,8 +575,8 @@ static tn_status fail_duplicate(const tn_entry_view *v, uint64_t key, tn_error *
                 found[n++] = at + i;
     }
     return tn_fail(err, TN_ERR_LOSS,
-                   "entries %llu and %llu have the same indices %s: add them up with duplicates=sum",
-                   (unsigned long long)found[0], (unsigned long long)found[1], tn_entry_indices(v, key).text);
+                   "entries %llu and %llu have the same indices (%s): add them up with duplicates=sum",
+                   (unsigned long long)found[0], (unsigned long long)found[1], show_key(v, key).text);
 }
 
 /* Stores a sum, rounded to nearest, as element i: a complex value has two. */
@@ -625,8 +632,8 @@ static tn_status add_integers(const sorting *s, const sorted *e, uint64_t first,
     }
     if (sum < low || sum > high)
         return tn_fail(err, TN_ERR_LOSS,
-                       "the %llu entries with indices %s: expected a sum from %s to %s (%s) but found %s",
-                       (unsigned long long)n, tn_entry_indices(&s->v, e->keys[number_of(e, first)]).text,
+                       "the %llu entries with indices (%s): expected a sum from %s to %s (%s) but found %s",
+                       (unsigned long long)n, show_key(&s->v, e->keys[number_of(e, first)]).text,
                        show_wide(low).text, show_wide(high).text, type->name, show_wide(sum).text);
     tn_code_put(to, 0, type->bits, (uint64_t)sum);
     return TN_OK;

@@ -120,6 +120,28 @@ tn_status tn_array_check_shapes(const tn_array *dst, const tn_array *src, tn_err
     return status;
 }
 
+tn_status tn_array_check_data(const void *dst, const void *src, tn_error *err)
+{
+    if (!dst || !src)
+        return tn_fail(err, TN_ERR_ARGUMENT, "the %s has no data", dst ? "source" : "destination");
+    return TN_OK;
+}
+
+tn_status tn_array_check_stride(int64_t extent, int64_t stride, tn_error *err)
+{
+    if (extent > 1 && stride == 0)
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "the destination has a stride of 0: %" PRId64 " elements in one place", extent);
+    return TN_OK;
+}
+
+void tn_array_strides(const tn_array *array, int64_t *stride)
+{
+    tn_dense_strides(array->rank, array->shape, stride);
+    for (uint32_t i = 0; array->stride && i < array->rank; i++)
+        stride[i] = array->stride[i];
+}
+
 void tn_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride)
 {
     uint64_t step = 1;          /* may wrap where there are no elements at all: no stride is used then */

@@ -27,6 +27,10 @@ tn_status tn_array_check_dense(const tn_array *array, const void *data, const ch
                                tn_error *err);
 tn_status tn_array_check_ranks(const tn_array *dst, const tn_array *src, tn_error *err);
 tn_status tn_array_check_shapes(const tn_array *dst, const tn_array *src, tn_error *err);
+/* TN_ERR_ARGUMENT: one is NULL. */
+tn_status tn_array_check_data(const void *dst, const void *src, tn_error *err);
+/* TN_ERR_ARGUMENT: several elements of the destination are in one place. */
+tn_status tn_array_check_stride(int64_t extent, int64_t stride, tn_error *err);
 
 static inline bool tn_same_shape(uint32_t rank_a, const int64_t *a, uint32_t rank_b, const int64_t *b)
 {
@@ -35,6 +39,9 @@ static inline bool tn_same_shape(uint32_t rank_a, const int64_t *a, uint32_t ran
 
 /* The strides of a dense, row-major array, whose size is known to fit. */
 void tn_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride);
+
+/* The strides of an array: its own, or those of a dense one. */
+void tn_array_strides(const tn_array *array, int64_t *stride);
 
 /* Copies `n` bytes (a multiple of `unit`) and reverses the bytes of each unit
  * of 1, 2, 4 or 8: tn_dtype_info.swap_bytes.  dst and src may be unaligned and

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include <tenon/tensor.h>
+
 /* A number as it was meant. */
 typedef struct meant { char text[24]; } meant;
 static meant show(tn_dtype dtype, uint64_t n)
@@ -35,4 +37,20 @@ tn_fault tn_row_pointer_fault(const tn_row_pointer *p)
     snprintf(f.text, sizeof f.text, "row pointer %llu: expected %s but found %s", (unsigned long long)p->i,
              expected, show(p->dtype, p->found).text);
     return f;
+}
+
+tn_indices_text tn_indices_show(uint64_t linear, uint32_t rank, const int64_t *shape)
+{
+    tn_indices_text t = { "" };
+    uint64_t index[TN_MAX_RANK];
+    size_t n = 0, room = sizeof t.text - 32;        /* for one more index and the end */
+    for (uint32_t i = rank; i-- > 0; linear /= (uint64_t)shape[i])
+        index[i] = linear % (uint64_t)shape[i];
+    uint32_t shown = 0;
+    for (; shown < rank && n < room; shown++)
+        n += (size_t)snprintf(t.text + n, sizeof t.text - n, "%s%llu", shown ? ", " : "",
+                              (unsigned long long)index[shown]);
+    if (shown < rank)
+        snprintf(t.text + n, sizeof t.text - n, ", ...");
+    return t;
 }

@@ -12,6 +12,10 @@ typedef struct tn_fault { char text[160]; } tn_fault;
 /* "entry 3: expected an index below 4 in dimension 1 but found -1" */
 tn_fault tn_index_fault(tn_dtype dtype, uint64_t entry, uint32_t dimension, int64_t extent, uint64_t found);
 
+/* "0, 5": the indices of the element with this linear index; long ones end in "...". */
+typedef struct tn_indices_text { char text[120]; } tn_indices_text;
+tn_indices_text tn_indices_show(uint64_t linear, uint32_t rank, const int64_t *shape);
+
 /* One row pointer among its like: number `i` of 0 .. rows, to `entries` entries. */
 typedef struct tn_row_pointer {
     tn_dtype dtype;

@@ -41,8 +41,8 @@ static inline bool sweep_begin(sweep *s, tn_dtype to, const tn_cast_options *opt
         tn_cast_kernels kernels;
         tn_cast_kernels_init(&kernels, masks[i]);
         s->names[s->levels] = tn_cpu_name(masks[i]);
-        if (tn_cast_plan_with(&s->plans[s->levels++], &kernels, to, TN_FLOAT32, TN_HOST_ORDER, options,
-                              NULL) != TN_OK)
+        tn_cast_types types = { .to = to, .from = TN_FLOAT32, .order = TN_HOST_ORDER };
+        if (tn_cast_plan_with(&s->plans[s->levels++], &kernels, types, options, NULL) != TN_OK)
             return false;
     }
     return true;

@@ -603,7 +603,7 @@ FAMILY(f32_to_f32, KIND_F32, 32, KIND_F32, 32)
 FAMILY(f16_to_bf16, KIND_F16, 16, KIND_BF16, 16)
 FAMILY(bf16_to_f16, KIND_BF16, 16, KIND_F16, 16)
 FAMILY(f64_to_f32, KIND_F64, 64, KIND_F32, 32)
-FAMILY(f64_to_odd, KIND_F64, 64, KIND_ODD, 32)
+FAMILY(f64_to_f32_odd, KIND_F64, 64, KIND_ODD, 32)
 FAMILY(f32_to_f64, KIND_F32, 32, KIND_F64, 64)
 
 #define KERNEL(name, family, from, to)                                                                       \
@@ -628,14 +628,16 @@ FAMILY(f32_to_f64, KIND_F32, 32, KIND_F64, 64)
     KERNEL(f32_to_##type, encodes, TN_FLOAT32, type)          \
     KERNEL(type##_to_f32, decodes, type, TN_FLOAT32)
 
+#define EACH_DIRECT(X)                                                                                       \
+    X(f16_to_bf16, TN_FLOAT16, TN_BFLOAT16)     X(bf16_to_f16, TN_BFLOAT16, TN_FLOAT16)                      \
+    X(f64_to_f32, TN_FLOAT64, TN_FLOAT32)       X(f64_to_f32_odd, TN_FLOAT64, TN_FLOAT32)                    \
+    X(f32_to_f64, TN_FLOAT32, TN_FLOAT64)
+#define DIRECT_KERNEL(family, from, to) KERNEL(direct_##family, family, from, to)
+
 EACH_TYPE(BOTH_KERNELS)
+EACH_DIRECT(DIRECT_KERNEL)
 KERNEL(f32_to_TN_FLOAT32, f32_to_f32, TN_FLOAT32, TN_FLOAT32)
 KERNEL(f32_to_TN_INT32, f32_to_int32, TN_FLOAT32, TN_INT32)
-KERNEL(float16_to_bfloat16, f16_to_bf16, TN_FLOAT16, TN_BFLOAT16)
-KERNEL(bfloat16_to_float16, bf16_to_f16, TN_BFLOAT16, TN_FLOAT16)
-KERNEL(float64_to_float32, f64_to_f32, TN_FLOAT64, TN_FLOAT32)
-KERNEL(float64_to_float32_odd, f64_to_odd, TN_FLOAT64, TN_FLOAT32)
-KERNEL(float32_to_float64, f32_to_f64, TN_FLOAT32, TN_FLOAT64)
 
 static void swap(void *dst, const void *src, size_t n, unsigned unit)
 {
@@ -654,6 +656,7 @@ static void swap(void *dst, const void *src, size_t n, unsigned unit)
     tn_swap_bytes(d + i, s + i, n - i, unit);
 }
 
+#define SET_DIRECT(family, from, to) k->family = direct_##family;
 #define SET_BOTH(type, encodes, decodes)    \
     k->from_f32[type] = f32_to_##type;      \
     k->to_f32[type] = type##_to_f32;
@@ -663,10 +666,6 @@ void LEVEL(tn_cast_kernels_init)(tn_cast_kernels *k)
     EACH_TYPE(SET_BOTH)
     k->from_f32[TN_FLOAT32] = f32_to_TN_FLOAT32;
     k->from_f32[TN_INT32] = f32_to_TN_INT32;
-    k->f16_to_bf16 = float16_to_bfloat16;
-    k->bf16_to_f16 = bfloat16_to_float16;
-    k->f64_to_f32 = float64_to_float32;
-    k->f64_to_f32_odd = float64_to_float32_odd;
-    k->f32_to_f64 = float32_to_float64;
+    EACH_DIRECT(SET_DIRECT)
     k->swap = swap;
 }

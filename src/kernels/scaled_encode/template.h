@@ -446,25 +446,19 @@ INLINE void put_family(uint8_t *dst, const float *x, size_t n, const tn_codes_ru
         put_signed(dst, x, n, run, &at, (family){ .kind = kind, .wide = wide });
 }
 
-#define CODES(name, kind, wide)                                                                             \
+#define EACH_KIND(X)                                                                                        \
+    X(float_codes, TN_CODES_FLOAT)      X(float_power_codes, TN_CODES_FLOAT_POWER)                          \
+    X(int_codes, TN_CODES_INT)          X(int_power_codes, TN_CODES_INT_POWER)                              \
+    X(uint_codes, TN_CODES_UINT)        X(shifted_codes, TN_CODES_SHIFTED)
+#define DEFINE_CODES(name, kind, wide)                                                                      \
     static void name(uint8_t *restrict dst, const float *restrict x, size_t n, const tn_codes_run *run)     \
     {                                                                                                       \
         put_family(dst, x, n, run, kind, wide);                                                             \
     }
+#define DEFINE_BOTH(name, kind) DEFINE_CODES(name, kind, false) DEFINE_CODES(wide_##name, kind, true)
 
-CODES(float_codes, TN_CODES_FLOAT, false)
-CODES(float_power_codes, TN_CODES_FLOAT_POWER, false)
-CODES(int_codes, TN_CODES_INT, false)
-CODES(int_power_codes, TN_CODES_INT_POWER, false)
-CODES(uint_codes, TN_CODES_UINT, false)
-CODES(shifted_codes, TN_CODES_SHIFTED, false)
-CODES(ggml_codes, TN_CODES_GGML, false)
-CODES(float_wide_codes, TN_CODES_FLOAT, true)
-CODES(float_power_wide_codes, TN_CODES_FLOAT_POWER, true)
-CODES(int_wide_codes, TN_CODES_INT, true)
-CODES(int_power_wide_codes, TN_CODES_INT_POWER, true)
-CODES(uint_wide_codes, TN_CODES_UINT, true)
-CODES(shifted_wide_codes, TN_CODES_SHIFTED, true)
+EACH_KIND(DEFINE_BOTH)
+DEFINE_CODES(ggml_codes, TN_CODES_GGML, false)
 
 /* ---- packing ---- */
 
@@ -491,13 +485,14 @@ static void pack(uint8_t *restrict dst, const uint8_t *restrict codes, size_t n,
     }
 }
 
+#define CODES_ENTRY(name, kind) [kind] = name,
+#define WIDE_ENTRY(name, kind)  [kind] = wide_##name,
+
 void LEVEL(tn_encode_kernels_init)(tn_encode_kernels *k)
 {
     *k = (tn_encode_kernels){
         .largest = largest, .ends = ends, .exponents = exponents, .scales = scales, .pack = pack,
-        .codes = { float_codes, float_power_codes, int_codes, int_power_codes, uint_codes, shifted_codes,
-                   ggml_codes },
-        .wide_codes = { float_wide_codes, float_power_wide_codes, int_wide_codes, int_power_wide_codes,
-                        uint_wide_codes, shifted_wide_codes },
+        .codes = { EACH_KIND(CODES_ENTRY) [TN_CODES_GGML] = ggml_codes },
+        .wide_codes = { EACH_KIND(WIDE_ENTRY) },
     };
 }

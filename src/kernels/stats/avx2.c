@@ -18,9 +18,6 @@ typedef __m256i vb;
 #define of_bf16(p) \
     _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(p))), 16))
 #define of_f16(p)     _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p)))
-#define plus(a, b)    _mm256_add_pd(a, b)
-#define minus(a, b)   _mm256_sub_pd(a, b)
-#define times(a, b)   _mm256_mul_pd(a, b)
 #define add_square(s, x) _mm256_fmadd_pd(x, x, s)
 #define least(a, b)   _mm256_min_ps(a, b)
 #define most(a, b)    _mm256_max_ps(a, b)

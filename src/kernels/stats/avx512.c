@@ -18,9 +18,6 @@ typedef __m512i vb;
     _mm512_castsi512_ps( \
         _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(p))), 16))
 #define of_f16(p)     _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(p)))
-#define plus(a, b)    _mm512_add_pd(a, b)
-#define minus(a, b)   _mm512_sub_pd(a, b)
-#define times(a, b)   _mm512_mul_pd(a, b)
 #define add_square(s, x) _mm512_fmadd_pd(x, x, s)
 #define least(a, b)   _mm512_min_ps(a, b)
 #define most(a, b)    _mm512_max_ps(a, b)

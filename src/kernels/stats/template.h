@@ -8,7 +8,7 @@
  *   doubles(p), floats(p)  loads
  *   wide(p), of_bf16(p), of_f16(p)     loads of float32 as doubles, of 16-bit floats as float32
  *   every(x)               a double in every lane
- *   plus, minus, times     of doubles; add_square(s, x) is s + x * x, rounded once
+ *   add_square(s, x)       s + x * x, rounded once
  *   least, most            of floats
  *   every_b(n), plus_b, least_b, most_b    of unsigned bytes, wrapping
  *   put_d, put_f, put_b    stores
@@ -102,11 +102,14 @@ INLINE void pass(tn_tally *t, found *f, const uint8_t *numbers, size_t n, kind k
         }
         for (size_t at = 0; at < 4 * GROUP; at += 4 * TN_TALLY_LANES) {
             for (size_t j = 0; j < SUMS; j++) {
-                vd number = wide(p + at + 4 * DOUBLES * j),
-                   distance = centred ? number : minus(number, pivot);
-                sum[j] = plus(sum[j], distance);
-                squares[j] =
-                    centred ? add_square(squares[j], number) : plus(squares[j], times(distance, distance));
+                vd distance = wide(p + at + 4 * DOUBLES * j);
+                if (!centred)
+                    distance -= pivot;
+                sum[j] += distance;
+                if (centred)
+                    squares[j] = add_square(squares[j], distance);
+                else
+                    squares[j] += distance * distance;
             }
         }
     }
