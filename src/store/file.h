@@ -73,6 +73,20 @@ typedef struct tn_entry {
     uint32_t       ncompanions;
 } tn_entry;
 
+/* The entry's array becomes the `count` values of a sparse tensor, whose other parts are given. */
+static inline void tn_entry_make_sparse(tn_entry *e, tn_form form, const int64_t *count,
+                                        const tn_part *companions, uint32_t ncompanions)
+{
+    e->form = form;
+    e->value_dtype = e->dtype;
+    e->value_rank = e->rank;
+    e->value_shape = e->shape;
+    e->rank = 1;
+    e->shape = count;
+    e->companions = companions;
+    e->ncompanions = ncompanions;
+}
+
 /* The properties of one of the file's tensors; NULL: it has none, or the tensor is a copy. */
 static inline const tn_properties *tn_file_properties(const tn_file *file, const tn_tensor *tensor)
 {

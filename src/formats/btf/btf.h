@@ -1,6 +1,6 @@
-/* formats/btf/btf.h - what the files of this folder share.
+/* formats/btf/btf.h - the layout of a file.
  *
- *     u64 n, u64 offset[n]        the table: where each record begins
+ *     u64 n, u64 offset[n]        the table: the offset of each record
  *     u64 rank, u8 type, u8 layout, u8 reserved[6], u64 dims[rank]
  *       dense: the elements
  *       COO:   u64 N, u64 rank, u64 index[N][rank], u64 N, then N elements
@@ -20,15 +20,10 @@ enum {
     BTF_TYPES = 10
 };
 
-/* layout: 1 is what TensorFlow Runtime has for COO */
+/* layout: TensorFlow Runtime writes 1 for COO, the specification says 2 */
 enum { BTF_DENSE = 0, BTF_COO_TFRT = 1, BTF_COO = 2 };
 
-/* --- read.c --- */
-
-tn_status tn_btf_open(tn_file *file, tn_error *err);
-
-/* --- write.c --- */
-
+/* write.c */
 tn_status tn_btf_plan(tn_writer *w, tn_error *err);
 tn_status tn_btf_finish(tn_writer *w, tn_error *err);
 

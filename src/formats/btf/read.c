@@ -1,7 +1,7 @@
-/* formats/btf/read.c - the table of offsets, the records, and how they lie.
+/* formats/btf/read.c - the table of offsets, and the records.
  *
- * Records may lie anywhere and in any order.  Where that is not as a writer
- * would have it the file is readable all the same, with a warning. */
+ * Records may be anywhere and in any order.  Overlaps and gaps, which no writer
+ * leaves, are warnings: the file can be read. */
 #include "formats/btf/btf.h"
 #include "base/cursor.h"
 #include "base/error.h"
@@ -24,58 +24,46 @@ static const char *type_name(const tn_dtype_info *type)
     return type->btf >= 0 ? type_names[type->btf] : NULL;
 }
 
-const tn_format tn_format_btf = {
-    .info = { .name = "btf", .suffix = ".btf",
-              .title = "Binary Tensor Format of TensorFlow Runtime: dense and COO, no names",
-              .reads = true, .writes = true },
-    .open = tn_btf_open,
-    .type_name = type_name,
-    .index_type = TN_UINT64,
-    .min_align = BTF_WORD,
-    .plan = tn_btf_plan,
-    .finish = tn_btf_finish,
-};
-
 typedef struct reader {
     tn_file         *file;
     const tn_source *source;
     uint64_t         size;      /* of the file */
     uint64_t         table_end;
-    uint64_t         said;      /* bytes of the table and of all that records say before their data, so far */
-    tn_piece        *records;   /* where they lie, without their padding; numbered as tensors are */
+    uint64_t         index_bytes;   /* of the table and of the headers of all records so far */
+    tn_piece        *records;   /* their bytes without padding; numbered as tensors are */
     size_t           count, cap;
     bool             disordered;
 } reader;
 
-/* 8 bytes of the table can name a record again that says much.  Records that lie apart say no more than the
- * file has bytes, and so neither may others; but in a small file they may say this much. */
-enum { ALWAYS_SAID = 64 << 10 };
+/* Many entries of the table, of 8 bytes each, can name one record with a long header.  So all headers
+ * together may take no more bytes than the file has, or than this in a small file. */
+enum { INDEX_BYTES_MIN = 64 << 10 };
 
 /* The tensor being read. */
-typedef struct subject {
+typedef struct record {
     tn_entry e;
-    uint64_t next;              /* first byte of the record not yet taken */
-    uint64_t shape_at;          /* where the dimensions that were taken last stand */
+    uint64_t next;              /* first byte of the record not yet read */
+    uint64_t shape_at;          /* byte of the dimensions that were read last */
     uint8_t  layout;
     tn_part  indices;           /* of a COO tensor */
-} subject;
+} record;
 
 /* --- one record --- */
 
-/* The next n bytes. */
-static tn_status take(reader *r, subject *s, void *to, size_t n, const char *what, tn_error *err)
+/* Reads the next n bytes of the record. */
+static tn_status take(reader *r, record *s, void *to, size_t n, const char *what, tn_error *err)
 {
-    uint64_t most = r->size < ALWAYS_SAID ? ALWAYS_SAID : r->size;
+    uint64_t most = r->size < INDEX_BYTES_MIN ? INDEX_BYTES_MIN : r->size;
     if (n > r->size - s->next)
         return tn_fail_at(err, TN_ERR_TRUNCATED, s->next,
                           "its %s takes %zu bytes but the file ends after %llu", what, n,
                           (unsigned long long)(r->size - s->next));
-    r->said += n;
-    if (r->said > most)
+    r->index_bytes += n;
+    if (r->index_bytes > most)
         return tn_fail_at(err, TN_ERR_LIMIT, s->e.at,
                           "too many records overlap: expected the table and their headers in at most %llu "
                           "bytes but up to here they take %llu", (unsigned long long)most,
-                          (unsigned long long)r->said);
+                          (unsigned long long)r->index_bytes);
     tn_status status = tn_source_read(r->source, s->next, to, n, err);
     s->next += n;
     return status;
@@ -91,15 +79,13 @@ static tn_dtype type_of(uint8_t code)
     return TN_UNKNOWN;
 }
 
-static void check_reserved(reader *r, const subject *s, const uint8_t *reserved)
+static bool is_zero(const uint8_t *bytes, size_t n)
 {
-    static const uint8_t zeros[BTF_RESERVED];
-    if (memcmp(reserved, zeros, sizeof zeros) != 0)
-        tn_file_warn(r->file, s->e.at + BTF_HEADER - BTF_RESERVED, "tensor %s: its reserved bytes are not 0",
-                     tn_quote_z(s->e.name).text);
+    static const uint8_t zeros[BTF_WORD];
+    return memcmp(bytes, zeros, n) == 0;
 }
 
-static tn_status take_header(reader *r, subject *s, uint64_t *rank, tn_error *err)
+static tn_status take_header(reader *r, record *s, uint64_t *rank, tn_error *err)
 {
     uint8_t h[BTF_HEADER];
     tn_status status = take(r, s, h, sizeof h, "header", err);
@@ -119,12 +105,15 @@ static tn_status take_header(reader *r, subject *s, uint64_t *rank, tn_error *er
                      "tensor %s: its layout is 1, TensorFlow Runtime's code for COO: the specification "
                      "has 2",
                      tn_quote_z(s->e.name).text);
-    check_reserved(r, s, h + BTF_HEADER - BTF_RESERVED);
+    enum { RESERVED_AT = BTF_HEADER - BTF_RESERVED };
+    if (!is_zero(h + RESERVED_AT, BTF_RESERVED))
+        tn_file_warn(r->file, s->e.at + RESERVED_AT, "tensor %s: its reserved bytes are not 0",
+                     tn_quote_z(s->e.name).text);
     return TN_OK;
 }
 
-/* `n` dimensions, at most TN_MAX_RANK. */
-static tn_status take_dims(reader *r, subject *s, uint64_t n, const char *what, tn_dims *dims, tn_error *err)
+/* Reads `n` dimensions, at most TN_MAX_RANK. */
+static tn_status take_dims(reader *r, record *s, uint64_t n, const char *what, tn_dims *dims, tn_error *err)
 {
     uint8_t bytes[TN_MAX_RANK * BTF_WORD];
     s->shape_at = s->next;
@@ -136,7 +125,7 @@ static tn_status take_dims(reader *r, subject *s, uint64_t n, const char *what, 
     return status;
 }
 
-static tn_status take_shape(reader *r, subject *s, uint64_t rank, tn_dims *dims, tn_error *err)
+static tn_status take_shape(reader *r, record *s, uint64_t rank, tn_dims *dims, tn_error *err)
 {
     if (rank > (r->size - s->next) / BTF_WORD)
         return tn_fail_at(err, TN_ERR_TRUNCATED, s->next,
@@ -148,8 +137,8 @@ static tn_status take_shape(reader *r, subject *s, uint64_t rank, tn_dims *dims,
     return take_dims(r, s, rank, "shape", dims, err);
 }
 
-/* An array that begins here, after its shape; what follows it is next. */
-static tn_status take_array(const reader *r, subject *s, const tn_array *a, const char *what, tn_stored *to,
+/* Steps over an array, whose shape was read before. */
+static tn_status take_array(const reader *r, record *s, const tn_array *a, const char *what, tn_stored *to,
                             tn_error *err)
 {
     uint64_t n, left = r->size - s->next;
@@ -167,22 +156,22 @@ static tn_status take_array(const reader *r, subject *s, const tn_array *a, cons
     return TN_OK;
 }
 
-/* The two shapes say how many entries there are: one row of indices and one value for each. */
-static tn_status take_entries(reader *r, subject *s, uint32_t rank, const int64_t **shape, tn_error *err)
+/* The shape of the indices: one row per entry. */
+static tn_status take_entries(reader *r, record *s, uint32_t rank, const int64_t **shape, tn_error *err)
 {
     tn_dims dims;
-    tn_status status = take_dims(r, s, 2, "shape of indices", &dims, err);
-    if (!status && dims.dims[1] != (int64_t)rank)
-        status = tn_fail_at(err, TN_ERR_CORRUPT, s->shape_at + BTF_WORD,
-                            "expected rows of %u indices, as many as it has dimensions, but found %lld", rank,
-                            (long long)dims.dims[1]);
-    if (!status && !(*shape = tn_dims_keep(&dims, &r->file->arena, NULL, 0)))
-        status = tn_fail_nomem(err);
-    return status;
+    if (take_dims(r, s, 2, "shape of indices", &dims, err))
+        return err->status;
+    if (dims.dims[1] != (int64_t)rank)
+        return tn_fail_at(err, TN_ERR_CORRUPT, s->shape_at + BTF_WORD,
+                          "expected rows of %u indices, as many as it has dimensions, but found %lld", rank,
+                          (long long)dims.dims[1]);
+    *shape = tn_dims_keep(&dims, &r->file->arena, NULL, 0);
+    return *shape ? TN_OK : tn_fail_nomem(err);
 }
 
-/* Indices and values; the entry's array becomes the values. */
-static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *err)
+/* All of a COO record before its values. */
+static tn_status take_coo(reader *r, record *s, const tn_dims *dims, tn_error *err)
 {
     tn_dims count;
     const int64_t *shape = NULL;
@@ -191,56 +180,42 @@ static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *
         return tn_fail_at(err, TN_ERR_LIMIT, s->shape_at,
                           "expected at most %lld elements but shape %s has more", (long long)INT64_MAX,
                           tn_show_shape(dims->rank, dims->dims).text);
-    tn_status status = take_entries(r, s, dims->rank, &shape, err);
-    if (status)
-        return status;
+    if (take_entries(r, s, dims->rank, &shape, err))
+        return err->status;
     s->indices = (tn_part){ .role = "indices", .array = { .dtype = TN_UINT64, .rank = 2, .shape = shape } };
     tn_stored extent = { 0 };
-    status = take_array(r, s, &s->indices.array, "array of indices", &extent, err);
+    if (take_array(r, s, &s->indices.array, "array of indices", &extent, err))
+        return err->status;
     s->indices.nbytes = extent.size;
     s->indices.stored = tn_file_keep_stored(r->file, &extent, NULL);
-    if (!status && !s->indices.stored)
+    if (!s->indices.stored)
         return tn_fail_nomem(err);
-    if (!status)
-        status = take_dims(r, s, 1, "number of values", &count, err);
-    if (status)
-        return status;
+    if (take_dims(r, s, 1, "number of values", &count, err))
+        return err->status;
     if (count.dims[0] != shape[0])
         return tn_fail_at(err, TN_ERR_CORRUPT, s->shape_at,
                           "expected %lld values, as many as rows of indices, but found %lld",
                           (long long)shape[0], (long long)count.dims[0]);
-    s->e.form = TN_FORM_COO;
-    s->e.value_dtype = s->e.dtype;
-    s->e.value_rank = s->e.rank;
-    s->e.value_shape = s->e.shape;
-    s->e.rank = 1;
-    s->e.shape = shape;
-    s->e.companions = &s->indices;
-    s->e.ncompanions = 1;
+    tn_entry_make_sparse(&s->e, TN_FORM_COO, shape, &s->indices, 1);
     return TN_OK;
 }
 
-static tn_status take_record(reader *r, subject *s, tn_error *err)
+static tn_status take_record(reader *r, record *s, tn_error *err)
 {
     tn_file *f = r->file;
     const tn_tensor *last = f->count ? &f->tensors[f->count - 1] : NULL;
     tn_dims dims;
     uint64_t rank = 0;
-    tn_status status = take_header(r, s, &rank, err);
-    if (!status)
-        status = take_shape(r, s, rank, &dims, err);
-    if (status)
-        return status;
+    if (take_header(r, s, &rank, err) || take_shape(r, s, rank, &dims, err))
+        return err->status;
     s->e.rank = dims.rank;
     s->e.shape = tn_dims_keep(&dims, &f->arena, last ? last->shape : NULL, last ? last->rank : 0);
     if (!s->e.shape)
         return tn_fail_nomem(err);
-    if (s->layout != BTF_DENSE)
-        status = take_coo(r, s, &dims, err);
-    if (!status)
-        status = take_array(r, s, &(tn_array){ .dtype = s->e.dtype, .rank = s->e.rank, .shape = s->e.shape },
-                            "data", &s->e.stored,
-                            err);
+    if (s->layout != BTF_DENSE && take_coo(r, s, &dims, err))
+        return err->status;
+    const tn_array elements = { .dtype = s->e.dtype, .rank = s->e.rank, .shape = s->e.shape };
+    tn_status status = take_array(r, s, &elements, "data", &s->e.stored, err);
     return status ? status : tn_file_add(f, &s->e, err);
 }
 
@@ -258,8 +233,8 @@ static tn_status note_record(reader *r, uint64_t begin, uint64_t end, tn_error *
     return TN_OK;
 }
 
-/* The record that an entry of the table, which stands at byte `at`, says is at s->next. */
-static tn_status read_record(reader *r, subject *s, uint64_t at, tn_error *err)
+/* Reads the record at s->next.  Byte `at` of the table has its offset. */
+static tn_status read_record(reader *r, record *s, uint64_t at, tn_error *err)
 {
     uint64_t begin = s->next;
     if (begin < r->table_end || begin > r->size)
@@ -275,14 +250,14 @@ static tn_status read_record(reader *r, subject *s, uint64_t at, tn_error *err)
     return status ? status : note_record(r, begin, s->next, err);
 }
 
-/* Tensor i has its place in the table as its name. */
+/* The name of a tensor is its number. */
 static tn_status read_tensor(reader *r, size_t i, uint64_t at, uint64_t begin, tn_error *err)
 {
-    subject s = { .e = { .name = tn_arena_printf(&r->file->arena, "%zu", i), .at = begin }, .next = begin };
+    record s = { .e = { .name = tn_arena_printf(&r->file->arena, "%zu", i), .at = begin }, .next = begin };
     return s.e.name ? tn_in_tensor(read_record(r, &s, at, err), s.e.name, err) : tn_fail_nomem(err);
 }
 
-/* Offsets are taken a few at a time: a table that lies costs no memory. */
+/* Offsets are read a few at a time: a false count costs no memory. */
 static tn_status read_records(reader *r, uint64_t n, tn_error *err)
 {
     enum { MANY = 512 };
@@ -306,19 +281,19 @@ static tn_status read_table(reader *r, tn_error *err)
         return tn_fail_at(err, TN_ERR_TRUNCATED, r->size,
                           "expected the number of tensors, %d bytes, but the file has %llu", BTF_WORD,
                           (unsigned long long)r->size);
-    tn_status status = tn_source_read(r->source, 0, count, sizeof count, err);
+    if (tn_source_read(r->source, 0, count, sizeof count, err))
+        return err->status;
     uint64_t n = tn_load_u64le(count), most = r->size / BTF_WORD - 1;
-    if (!status && n > most)
-        status = tn_fail_at(err, TN_ERR_TRUNCATED, 0,
-                         "expected at most %llu tensors, whose offsets the file has room for, but found %llu",
-                         (unsigned long long)most, (unsigned long long)n);
-    if (status)
-        return status;
-    r->table_end = r->said = BTF_WORD * (1 + n);
+    if (n > most)
+        return tn_fail_at(err, TN_ERR_TRUNCATED, 0,
+                          "expected at most %llu tensors, whose offsets the file has room for, but found "
+                          "%llu",
+                          (unsigned long long)most, (unsigned long long)n);
+    r->table_end = r->index_bytes = BTF_WORD * (1 + n);
     return read_records(r, n, err);
 }
 
-/* --- how the records lie --- */
+/* --- overlaps and gaps --- */
 
 static const char *name_of(const reader *r, const tn_piece *which)
 {
@@ -341,10 +316,9 @@ static void note_overlap(reader *r, const tn_piece *earlier, const tn_piece *lat
         t->tied = name_of(r, earlier);
 }
 
-/* What lies between a record (NULL: the table) and `end`, where another one begins or the file ends. */
-static tn_status check_between(reader *r, const tn_piece *last, uint64_t end, tn_error *err)
+/* Checks the bytes between a record (NULL: the table) and `end`, the next record or the end of the file. */
+static tn_status check_gap(reader *r, const tn_piece *last, uint64_t end, tn_error *err)
 {
-    static const uint8_t zeros[BTF_WORD];
     uint8_t bytes[BTF_WORD];
     uint64_t from = last ? last->end : r->table_end;
     size_t padding = last ? (size_t)(-(last->end - last->begin) % BTF_WORD) : 0;
@@ -352,7 +326,7 @@ static tn_status check_between(reader *r, const tn_piece *last, uint64_t end, tn
     tn_status status = tn_source_read(r->source, from, bytes, padding, err);
     if (status)
         return status;
-    if (memcmp(bytes, zeros, padding) != 0)
+    if (!is_zero(bytes, padding))
         tn_file_warn(r->file, from, "tensor \"%s\": its padding is not 0", name_of(r, last));
     from += padding;
     if (from < end) {
@@ -365,9 +339,9 @@ static tn_status check_between(reader *r, const tn_piece *last, uint64_t end, tn
     return TN_OK;
 }
 
-static tn_status check_places(reader *r, tn_error *err)
+static tn_status check_gaps(reader *r, tn_error *err)
 {
-    /* the one that reaches farthest; the first one that begins where this one does */
+    /* the record that ends last so far; the first one that begins where `next` begins */
     const tn_piece *last = NULL, *same = NULL;
     tn_status status = TN_OK;
     if (r->disordered)
@@ -378,20 +352,30 @@ static tn_status check_places(reader *r, tn_error *err)
         if (tn_overlaps(last, next))
             note_overlap(r, again ? same : last, next);
         else
-            status = check_between(r, last, next->begin, err);
+            status = check_gap(r, last, next->begin, err);
         same = again ? same : next;
         last = last && last->end >= next->end ? last : next;
     }
-    return status ? status : check_between(r, last, r->size, err);
+    return status ? status : check_gap(r, last, r->size, err);
 }
 
-tn_status tn_btf_open(tn_file *file, tn_error *err)
+static tn_status open_btf(tn_file *file, tn_error *err)
 {
     reader r = { .file = file, .source = file->shards[0].source };
     r.size = tn_source_size(r.source);
-    tn_status status = read_table(&r, err);
-    if (!status)
-        status = check_places(&r, err);
+    bool failed = read_table(&r, err) || check_gaps(&r, err);
     free(r.records);
-    return status;
+    return failed ? err->status : TN_OK;
 }
+
+const tn_format tn_format_btf = {
+    .info = { .name = "btf", .suffix = ".btf",
+              .title = "Binary Tensor Format of TensorFlow Runtime: dense and COO, no names",
+              .reads = true, .writes = true },
+    .open = open_btf,
+    .type_name = type_name,
+    .index_type = TN_UINT64,
+    .min_align = BTF_WORD,
+    .plan = tn_btf_plan,
+    .finish = tn_btf_finish,
+};

@@ -1,4 +1,4 @@
-/* formats/btf/write.c - every place is known before any data: records follow
+/* formats/btf/write.c - all offsets are known before any data: records follow
  * the table one after the other, each padded to a multiple of 8. */
 #include "formats/btf/btf.h"
 #include "base/checked.h"
@@ -35,19 +35,18 @@ static tn_status check_options(const tn_writer *w, tn_error *err)
     return TN_OK;
 }
 
-/* A name is its tensor's place in the table, or is lost. */
+/* A tensor is read back with its number as its name. */
 static tn_status check_name(const tn_writer *w, size_t i, tn_error *err)
 {
-    char place[24];
-    const char *name = first_entry(w, i)->name;
-    snprintf(place, sizeof place, "%zu", i);
-    if (w->options.drop_names || strcmp(name, place) == 0)
+    char number[24];
+    snprintf(number, sizeof number, "%zu", i);
+    if (w->options.drop_names || strcmp(first_entry(w, i)->name, number) == 0)
         return TN_OK;
     return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_NAMES, NULL,
-                     "btf has no names and it would be called \"%s\"", place);
+                     "btf has no names and it would be called \"%s\"", number);
 }
 
-static tn_status check_array(const tn_part *p, tn_error *err)
+static tn_status check_part(const tn_part *p, const tn_out_entry *e, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
     if (type->btf < 0)
@@ -56,6 +55,9 @@ static tn_status check_array(const tn_part *p, tn_error *err)
                          type->name);
     if (p->padded)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "btf cannot hold padding");
+    if (e->encoding != TN_ENCODING_RAW || e->checksum != TN_CHECKSUM_NONE)
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "btf can hold neither compressed data nor checksums");
     return TN_OK;
 }
 
@@ -73,17 +75,14 @@ static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
     const tn_out_entry *e = first_entry(w, i);
     const tn_tensor *t = e->more->whole;
     tn_status status = check_form(t, err);
-    for (uint32_t k = 0; k < t->nparts && !status; k++) {
-        status = check_array(&t->parts[k], err);
-        if (!status && (e[k].encoding != TN_ENCODING_RAW || e[k].checksum != TN_CHECKSUM_NONE))
-            status = tn_fail(err, TN_ERR_ARGUMENT, "btf can hold neither compressed data nor checksums");
-    }
+    for (uint32_t k = 0; k < t->nparts && !status; k++)
+        status = check_part(&t->parts[k], &e[k], err);
     if (status)
         return status;
-    if (is_coo(t) && tn_dtype_get(t->parts[1].array.dtype)->bits != 64)
+    const tn_dtype_info *index = is_coo(t) ? tn_dtype_get(t->parts[1].array.dtype) : NULL;
+    if (index && index->bits != 64)
         return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "coo,index=int64",
-                         "btf has indices of 64 bits but found %s",
-                         tn_dtype_get(t->parts[1].array.dtype)->name);
+                         "btf has indices of 64 bits but found %s", index->name);
     if ((e->more->nmeta || t->layout) && !w->options.drop_metadata)
         return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL, "btf cannot hold its %s",
                          e->more->nmeta ? "metadata" : "layout");
@@ -96,13 +95,13 @@ static uint64_t head_bytes(const tn_tensor *t)
     return BTF_HEADER + BTF_WORD * (uint64_t)(t->rank + (is_coo(t) ? 2 : 0));
 }
 
-/* Takes `n` bytes from *at on. */
+/* Moves *at by `n` bytes. */
 static bool take(uint64_t *at, uint64_t n)
 {
     return tn_add_u64(*at, n, at) && *at <= INT64_MAX;
 }
 
-/* Places the arrays of one tensor; *at becomes the place of the next record. */
+/* Sets the offsets of one tensor's arrays; *at becomes that of the next record. */
 static bool place(tn_out_entry *e, uint64_t *at)
 {
     bool fits = take(at, head_bytes(e->more->whole));
@@ -135,10 +134,7 @@ tn_status tn_btf_plan(tn_writer *w, tn_error *err)
 
 static void put_word(tn_buf *b, uint64_t v)
 {
-    uint8_t bytes[BTF_WORD];
-    for (int i = 0; i < BTF_WORD; i++)
-        bytes[i] = (uint8_t)(v >> 8 * i);
-    tn_buf_put(b, bytes, sizeof bytes);
+    tn_buf_put_le(b, v, BTF_WORD);
 }
 
 static uint64_t record_of(const tn_out_entry *e)
