@@ -53,11 +53,29 @@ static inline char tn_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
+static inline bool tn_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* White space of JSON and of Python literals. */
+static inline bool tn_is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Appends a decimal digit to a number; false: it does not fit. */
+static inline bool tn_add_digit(uint64_t *number, char digit)
+{
+    return !__builtin_mul_overflow(*number, 10, number) &&
+           !__builtin_add_overflow(*number, (uint64_t)(digit - '0'), number);
+}
+
 /* The value of a hexadecimal digit in upper or lower case, or -1. */
 static inline int tn_hex_digit(char c)
 {
     char small = tn_lower(c);
-    if (c >= '0' && c <= '9')
+    if (tn_is_digit(c))
         return c - '0';
     return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }

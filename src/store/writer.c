@@ -565,6 +565,14 @@ tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void
     return tn_in_file(status, w->path, err);
 }
 
+tn_status tn_writer_check_file_meta(const tn_writer *w, const char *format, tn_error *err)
+{
+    if (!w->nmeta || w->count || w->options.drop_metadata)
+        return TN_OK;
+    return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
+                     "%s keeps a file's metadata with its first tensor and there is none", format);
+}
+
 tn_status tn_writer_plan(tn_writer *w, tn_error *err)
 {
     tn_error own;

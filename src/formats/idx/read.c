@@ -1,12 +1,12 @@
-/* formats/idx/read.c - a file of one array, called after the file.
+/* formats/idx/read.c - one array, named after the file.
  *
  *     u8 0, u8 0, u8 type, u8 rank
  *     u32 dims[rank]
  *     elements                     to the end of the file, no byte more or less
  *
- * Everything is big-endian.  MNIST comes in such files, and the examples of
- * embARC MLI keep their tensors in them.  They are read, not written, and only
- * when they are asked for: two zeros and a type are too little to go by. */
+ * Everything is big-endian.  MNIST and the examples of embARC MLI use this
+ * format.  It is read, not written, and never recognised by content: two zeros
+ * and a type are too little evidence. */
 #include "base/error.h"
 #include "store/dims.h"
 #include "store/file.h"
@@ -65,28 +65,24 @@ static tn_status read_header(const tn_source *source, header *h, tn_error *err)
     uint64_t size = tn_source_size(source);
     if (size < sizeof start)
         return cut_header(sizeof start, size, err);
-    tn_status status = tn_source_read(source, 0, start, sizeof start, err);
-    if (!status)
-        status = check_start(start, err);
-    if (status)
-        return status;
+    if (tn_source_read(source, 0, start, sizeof start, err) || check_start(start, err))
+        return err->status;
     size_t rank = start[IDX_RANK], n = rank * IDX_DIM;
     *h = (header){ .dtype = type_of(start[IDX_TYPE]), .size = IDX_START + n };
     if (n > size - IDX_START)
         return cut_header(h->size, size, err);
-    status = tn_source_read(source, IDX_START, dims, n, err);
+    tn_status status = tn_source_read(source, IDX_START, dims, n, err);
     for (size_t i = 0; i < rank && !status; i++) {
         const uint8_t *d = dims + i * IDX_DIM;
-        status = tn_dims_add(&h->dims,
-                             (uint64_t)d[0] << 24 | (uint64_t)d[1] << 16 | (uint64_t)d[2] << 8 | d[3], err);
+        uint64_t dim = (uint64_t)d[0] << 24 | (uint64_t)d[1] << 16 | (uint64_t)d[2] << 8 | d[3];
+        status = tn_dims_add(&h->dims, dim, err);
     }
     return status;
 }
 
 /* --- the array --- */
 
-/* Where the suffix of a path begins: .idx, or what others write, .idx3-ubyte or -idx3-ubyte with any rank and
- * type. */
+/* The suffix of a path: .idx, .idx3-ubyte or -idx3-ubyte, with any rank and type; "" if it has none. */
 static const char *suffix_of(const char *path)
 {
     static const char digits[] = "0123456789", letters[] = "abcdefghijklmnopqrstuvwxyz";

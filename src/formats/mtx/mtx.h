@@ -147,8 +147,6 @@ tn_status tn_mtx_refuse_note(const tn_mtx_reader *r, tn_status status, size_t at
 /* All entries, and that nothing follows them. */
 tn_status tn_mtx_take_entries(tn_mtx_reader *r, const char *p);
 
-tn_status tn_mtx_open(tn_file *file, tn_error *err);
-
 /* --- writing --- */
 
 /* One tensor being written. */

@@ -28,20 +28,6 @@ static const char *type_name(const tn_dtype_info *type)
     return type->name;
 }
 
-const tn_format tn_format_mtx = {
-    .info = {
-        .name = "mtx", .suffix = TN_MTX_SUFFIX,
-        .title = "MatrixMarket: one matrix as text, coordinate or array",
-        .reads = true, .writes = true, .probes = true,
-    },
-    .probe = probe,
-    .open = tn_mtx_open,
-    .type_name = type_name,
-    .min_align = 1,
-    .plan = tn_mtx_plan,
-    .finish = tn_mtx_finish,
-};
-
 /* --- for writing too --- */
 
 tn_dtype tn_mtx_usual_type(tn_mtx_field field)
@@ -342,7 +328,7 @@ static tn_status take_all(tn_mtx_reader *r)
     return status ? status : tn_mtx_take_entries(r, p);
 }
 
-tn_status tn_mtx_open(tn_file *file, tn_error *err)
+static tn_status open_mtx(tn_file *file, tn_error *err)
 {
     tn_arena copy = { 0 };      /* of the text: nobody needs it once it is read */
     const tn_source *source = file->shards[0].source;
@@ -357,3 +343,17 @@ tn_status tn_mtx_open(tn_file *file, tn_error *err)
     tn_arena_free(&copy);
     return status ? status : add_tensor(&r);
 }
+
+const tn_format tn_format_mtx = {
+    .info = {
+        .name = "mtx", .suffix = TN_MTX_SUFFIX,
+        .title = "MatrixMarket: one matrix as text, coordinate or array",
+        .reads = true, .writes = true, .probes = true,
+    },
+    .probe = probe,
+    .open = open_mtx,
+    .type_name = type_name,
+    .min_align = 1,
+    .plan = tn_mtx_plan,
+    .finish = tn_mtx_finish,
+};

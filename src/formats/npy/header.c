@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-enum { DESCR = 1, FORTRAN = 2, SHAPE = 4, ALL_KEYS = 7 };
+enum { DESCR, FORTRAN, SHAPE, KEYS };
+static const char *const keys[KEYS] = { "descr", "fortran_order", "shape" };
 
 /* A text being parsed.  A function that returns false has filled `err`. */
 typedef struct parser {
@@ -79,18 +80,13 @@ static bool no_memory(parser *p)
     return false;
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 static void skip_space(parser *p)
 {
-    while (p->pos < p->end && is_space(p->text[p->pos]))
+    while (p->pos < p->end && tn_is_space(p->text[p->pos]))
         p->pos++;
 }
 
-/* True, and beyond it, when the next character is this one. */
+/* Takes the next character if it is this one. */
 static bool accept(parser *p, char c)
 {
     skip_space(p);
@@ -139,27 +135,25 @@ static bool take_bool(parser *p, bool *value)
 
 static bool is_digit(const parser *p)
 {
-    return p->pos < p->end && p->text[p->pos] >= '0' && p->text[p->pos] <= '9';
+    return p->pos < p->end && tn_is_digit(p->text[p->pos]);
 }
 
-/* Python 2 wrote an L behind long numbers, and took those with a 0 before them for octal ones. */
+/* Python 2 wrote an L behind long numbers, and read numbers with a leading 0 as octal. */
 static bool take_number(parser *p, uint64_t *number)
 {
     size_t begin = p->pos;
+    bool fits = true;
     *number = 0;
-    if (p->end - p->pos > 1 && p->text[p->pos] == '0' && p->text[p->pos + 1] >= '0' &&
-        p->text[p->pos + 1] <= '9')
+    for (; is_digit(p); p->pos++)
+        fits = fits && tn_add_digit(number, p->text[p->pos]) && *number <= INT64_MAX;
+    size_t digits = p->pos - begin;
+    bool octal = digits > 1 && p->text[begin] == '0';
+    if (octal || !fits)
+        p->pos = begin;
+    if (octal)
         return refuse(p, "a dimension without leading zeros");
-    for (; is_digit(p); p->pos++) {
-        uint64_t digit = (uint64_t)(p->text[p->pos] - '0');
-        if (*number > (INT64_MAX - digit) / 10) {
-            p->pos = begin;
-            return refuse(p, "a dimension below 2^63");
-        }
-        *number = *number * 10 + digit;
-    }
-    if (p->pos == begin)
-        return refuse(p, "a dimension");
+    if (!digits || !fits)
+        return refuse(p, fits ? "a dimension" : "a dimension below 2^63");
     if (p->major < 3 && p->pos < p->end && p->text[p->pos] == 'L')
         p->pos++;
     return true;
@@ -193,8 +187,8 @@ static bool take_shape(parser *p)
     return p->h->shape || no_memory(p);
 }
 
-/* The type of a name as ml_dtypes registers it with NumPy.  Narrower elements
- * than bytes take a byte each there: they are none of ours. */
+/* The type that ml_dtypes registers with NumPy under this name.  Its elements of
+ * less than 8 bits take a byte each, so they are none of ours. */
 static tn_dtype find_name(const char *descr)
 {
     for (unsigned i = 1; i < TN_DTYPE_COUNT; i++) {
@@ -205,14 +199,17 @@ static tn_dtype find_name(const char *descr)
     return TN_UNKNOWN;
 }
 
-/* NumPy has no codes for the types of ml_dtypes and writes what kind and size
- * they have.  Two of them can be told: of two bytes there is only bfloat16
- * (NumPy's own void type has '|' in front), of kind f and one byte only e5m2. */
+/* NumPy has no codes for the types of ml_dtypes and writes their kind and size.
+ * Two of them are unique: bfloat16 is the only one of kind V and two bytes
+ * (NumPy's own void type has '|' in front), e5m2 the only one of kind f and one
+ * byte. */
 static tn_dtype find_type(const char *descr, tn_byte_order *order)
 {
     bool mark = strchr("<>=|", descr[0]) && descr[0];
     char code[8] = "=";
-    *order = descr[0] == '<' ? TN_LITTLE_ENDIAN : descr[0] == '>' ? TN_BIG_ENDIAN : TN_HOST_ORDER;
+    *order = TN_HOST_ORDER;
+    if (descr[0] == '<' || descr[0] == '>')
+        *order = descr[0] == '<' ? TN_LITTLE_ENDIAN : TN_BIG_ENDIAN;
     if (mark && descr[0] != '|' && strcmp(descr + 1, "V2") == 0)
         return TN_BFLOAT16;
     if (mark && strcmp(descr + 1, "f1") == 0)
@@ -226,7 +223,7 @@ static tn_dtype find_type(const char *descr, tn_byte_order *order)
     return tn_dtype_parse(code);
 }
 
-/* Keeps a type to be shown: no more of it than that takes. */
+/* Keeps the text of a type for messages and listings; a long one is cut. */
 static bool keep_type(parser *p, tn_text text)
 {
     bool cut = text.len > TN_NPY_TYPE_MAX;
@@ -239,7 +236,7 @@ static bool keep_type(parser *p, tn_text text)
     return p->h->type || no_memory(p);
 }
 
-/* A type of records: a list, or a tuple, of others, whatever is in it. */
+/* Skips a structured type: a list or tuple, up to its closing bracket. */
 static bool take_structured(parser *p)
 {
     size_t begin = p->pos, depth = 0;
@@ -254,12 +251,14 @@ static bool take_structured(parser *p)
             quote = c == quote ? 0 : quote;
         else if (c == '\'' || c == '"')
             quote = c;
-        else
-            depth += strchr("[({", c) ? 1u : strchr("])}", c) ? -(size_t)1 : 0;
+        else if (strchr("[({", c))
+            depth++;
+        else if (strchr("])}", c))
+            depth--;
         p->pos++;
     } while (depth);
-    p->h->never =
-        "an array of records (a structured type) is not read: save each field as an array of its own";
+    p->h->never = "an array of records (a structured type) is not read: save each field as an array of its "
+                  "own";
     return keep_type(p, (tn_text){ p->text + begin, p->pos - begin });
 }
 
@@ -281,31 +280,29 @@ static bool take_descr(parser *p)
 
 /* --- the dict --- */
 
-static unsigned key_of(tn_text key)
-{
-    return tn_text_is(key, "descr")           ? DESCR
-           : tn_text_is(key, "fortran_order") ? FORTRAN
-           : tn_text_is(key, "shape")         ? SHAPE
-                                              : 0;
-}
-
 static bool take_item(parser *p, unsigned *seen)
 {
-    static const char keys[] = "one of the keys descr, fortran_order and shape, each once,";
+    static const char expected[] = "one of the keys descr, fortran_order and shape, each once,";
     tn_text text;
+    unsigned key = 0;
     skip_space(p);
     size_t begin = p->pos;
-    if (!take_string(p, keys, &text))
+    if (!take_string(p, expected, &text))
         return false;
-    unsigned key = key_of(text);
-    if (!key || *seen & key) {
+    while (key < KEYS && !tn_text_is(text, keys[key]))
+        key++;
+    if (key == KEYS || *seen & 1u << key) {
         p->pos = begin;
-        return refuse(p, keys);
+        return refuse(p, expected);
     }
-    *seen |= key;
+    *seen |= 1u << key;
     if (!accept(p, ':'))
         return refuse(p, "a colon");
-    return key == DESCR ? take_descr(p) : key == SHAPE ? take_shape(p) : take_bool(p, &p->h->fortran);
+    switch (key) {
+    case DESCR: return take_descr(p);
+    case SHAPE: return take_shape(p);
+    default:    return take_bool(p, &p->h->fortran);
+    }
 }
 
 static bool take_dict(parser *p)
@@ -321,7 +318,8 @@ static bool take_dict(parser *p)
             return false;
         comma = accept(p, ',');
     }
-    return seen == ALL_KEYS || refuse(p, "a dict with the keys descr, fortran_order and shape before this");
+    return seen == (1u << KEYS) - 1 ||
+           refuse(p, "a dict with the keys descr, fortran_order and shape before this");
 }
 
 /* --- the comment --- */
@@ -366,15 +364,13 @@ tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena 
 {
     size_t prefix = bytes[6] == 1 ? TN_NPY_SHORTEST : TN_NPY_PREFIX_MAX;
     parser p = { .text = (const char *)bytes + prefix, .end = size - prefix, .at = byte_at(at, prefix),
-                 .major = bytes[6],
-                 .arena = arena, .h = h, .err = err };
+                 .major = bytes[6], .arena = arena, .h = h, .err = err };
     *h = (tn_npy_header){ .size = size };
-    bool good = take_dict(&p);
+    if (!take_dict(&p))
+        return err->status;
     skip_space(&p);
-    if (good && take_word(&p, TN_NPY_COMMENT))
-        good = take_comment(&p);
+    if (take_word(&p, TN_NPY_COMMENT) && !take_comment(&p))
+        return err->status;
     skip_space(&p);
-    if (good && p.pos < p.end)
-        good = refuse(&p, "nothing behind the dict");
-    return good ? TN_OK : p.err->status;
+    return p.pos == p.end || refuse(&p, "nothing behind the dict") ? TN_OK : err->status;
 }

@@ -1,16 +1,16 @@
-/* formats/npy/npy.h - what the files of this folder share, and what npz, an
- * archive of such files, takes from them.
+/* formats/npy/npy.h - the layout of a .npy file, and the functions that npz, an
+ * archive of such files, uses.
  *
  *     \x93NUMPY, version, length   10 or 12 bytes
- *     header a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+ *     header                       {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
  *     elements                     to the end
  *
- * What NumPy has no word for (a type of Tenon's own, metadata, compound
- * tensors) stands in a comment behind the literal, which NumPy skips:
+ * What NumPy cannot express (a type of Tenon's own, metadata, compound tensors)
+ * is in a comment behind the literal, which NumPy skips:
  *
  *     # tenon {"name":"w","record":{...},"meta":{...},"file":{...}}
  *
- * header.c parses, read.c makes entries, write.c makes headers. */
+ * header.c parses headers, read.c turns them into entries, write.c writes them. */
 #ifndef TN_CONTAINER_NPY_H
 #define TN_CONTAINER_NPY_H
 
@@ -33,15 +33,15 @@ enum { TN_NPY_MAGIC_BYTES = 6, TN_NPY_SHORTEST = 10, TN_NPY_PREFIX_MAX = 12 };
 
 typedef struct tn_npy_header {
     size_t         size;        /* bytes before the elements */
-    const char    *type;        /* as spelled, but for what is too long to be shown */
+    const char    *type;        /* as spelled; a long one is cut */
     tn_dtype       dtype;       /* TN_UNKNOWN: listed, not read */
     const char    *never;       /* why no build reads elements of this type, or NULL... */
-    uint64_t       type_at;     /* ...and where it stands, or TN_NO_OFFSET */
+    uint64_t       type_at;     /* ...and its byte, or TN_NO_OFFSET */
     tn_byte_order  order;
-    bool           fortran;     /* the first index runs fastest */
+    bool           fortran;     /* the first index varies fastest */
     uint32_t       rank;
     const int64_t *shape;
-    size_t         comment;     /* bytes of Tenon's comment, from which comes what follows */
+    size_t         comment;     /* bytes of Tenon's comment, which holds the members below */
     const char    *name;        /* or NULL */
     tn_text        record;
     const tn_meta *meta, *file_meta;
@@ -50,11 +50,12 @@ typedef struct tn_npy_header {
 
 /* --- header.c --- */
 
-/* The bytes before the elements, from the first n (TN_NPY_PREFIX_MAX, or all
- * that there are).  `at` is where they stand in the file, or TN_NO_OFFSET. */
+/* The number of bytes before the elements, from the first n bytes
+ * (TN_NPY_PREFIX_MAX, or all of a shorter file).  `at` is their offset in the
+ * file, or TN_NO_OFFSET. */
 tn_status tn_npy_header_size(const uint8_t *head, size_t n, uint64_t at, size_t *size, tn_error *err);
 
-/* Parses that many bytes; what the header points to is in the arena, and none of it in them. */
+/* Parses that many bytes.  The header points into the arena only. */
 tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena *arena, tn_npy_header *h,
                        tn_error *err);
 
@@ -63,31 +64,28 @@ tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena 
 /* How NumPy spells a type, or NULL. */
 const char *tn_npy_type_name(const tn_dtype_info *type);
 
-/* What the header says of an array called `e->name` whose elements have
- * `available` bytes or fewer: stored.size says how many.  Their place is the
- * caller's to say. */
+/* Fills an entry from its header and sets the file's metadata.  The elements take
+ * stored.size of the `available` bytes; the caller sets their offset. */
 tn_status tn_npy_describe(tn_file *file, const tn_npy_header *h, uint64_t available, tn_entry *e,
                           tn_error *err);
 
-tn_status tn_npy_open(tn_file *file, tn_error *err);
-
 /* --- write.c --- */
 
-/* An array that is to have a header. */
+/* The contents of a header. */
 typedef struct tn_npy_array {
     const char         *type;   /* as NumPy spells it */
     uint32_t            rank;
     const int64_t      *shape;
-    const tn_out_entry *entry;  /* whose record and metadata go along, or NULL */
-    const char         *name;   /* that goes along too, or NULL */
+    const tn_out_entry *entry;  /* whose record and metadata are written, or NULL */
+    const char         *name;   /* to be written, or NULL */
 } tn_npy_array;
 
 tn_npy_array tn_npy_array_of(const tn_out_entry *entry);
 
-/* Its header, in the arena, so long that what follows is aligned when `before`
- * bytes of the file precede it. */
-tn_status tn_npy_make_header(tn_writer *w, const tn_npy_array *array, uint64_t before, tn_text *header,
-                             tn_error *err);
+/* Its header, in the arena.  Spaces make it so long that the elements are aligned
+ * if the header begins at byte `before`. */
+tn_status tn_npy_build_header(tn_writer *w, const tn_npy_array *array, uint64_t before, tn_text *header,
+                              tn_error *err);
 
 tn_status tn_npy_plan(tn_writer *w, tn_error *err);
 tn_status tn_npy_finish(tn_writer *w, tn_error *err);

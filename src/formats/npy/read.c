@@ -1,4 +1,4 @@
-/* formats/npy/read.c - a file of one array, called after the file unless it says otherwise. */
+/* formats/npy/read.c - one array, named after the file unless its header has a name. */
 #include "formats/npy/npy.h"
 #include "base/error.h"
 #include "tensor/array.h"
@@ -10,7 +10,7 @@ static int probe(const uint8_t *head, size_t n)
     return n >= TN_NPY_MAGIC_BYTES && memcmp(head, TN_NPY_MAGIC, TN_NPY_MAGIC_BYTES) == 0 ? 100 : 0;
 }
 
-/* bfloat16 is written as NumPy writes that of ml_dtypes. */
+/* bfloat16 is written as NumPy writes the type of ml_dtypes. */
 const char *tn_npy_type_name(const tn_dtype_info *type)
 {
     if (type->dtype == TN_BFLOAT16)
@@ -18,32 +18,19 @@ const char *tn_npy_type_name(const tn_dtype_info *type)
     return type->numpy && strchr("<|", type->numpy[0]) ? type->numpy : NULL;
 }
 
-const tn_format tn_format_npy = {
-    .info = {
-        .name = "npy", .suffix = TN_NPY_SUFFIX, .title = "one NumPy array, as numpy.save() writes it",
-        .reads = true, .writes = true, .probes = true,
-    },
-    .probe = probe,
-    .open = tn_npy_open,
-    .type_name = tn_npy_type_name,
-    .min_align = TN_NPY_ALIGN,
-    .plan = tn_npy_plan,
-    .finish = tn_npy_finish,
-};
-
 /* --- for npz too --- */
 
-/* At most one index runs: both orders are the same. */
+/* With at most one dimension above 1 both orders are the same. */
 static bool is_line(uint32_t rank, const int64_t *shape)
 {
-    uint32_t running = 0;
+    uint32_t above_1 = 0;
     for (uint32_t i = 0; i < rank; i++)
-        running += shape[i] > 1;
-    return running < 2;
+        above_1 += shape[i] > 1;
+    return above_1 < 2;
 }
 
-/* The first index runs fastest.  The array has elements and its size fits. */
-static tn_status place_columns(tn_file *f, tn_entry *e, tn_error *err)
+/* Strides of Fortran order.  The array has elements and its size fits. */
+static tn_status set_fortran_strides(tn_file *f, tn_entry *e, tn_error *err)
 {
     int64_t *stride = tn_arena_zalloc(&f->arena, e->rank, sizeof *stride), step = 1;
     if (!stride)
@@ -89,23 +76,20 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
         return TN_OK;
     tn_status status = check_size(e, available, &e->stored.size, err);
     bool columns = h->fortran && e->stored.size && !is_line(e->rank, e->shape);
-    return status || !columns ? status : place_columns(f, e, err);
+    return status || !columns ? status : set_fortran_strides(f, e, err);
 }
 
 /* --- a file of its own --- */
 
-/* What says how long the header is is read once: a second look could find another file. */
+/* The prefix is read once only: a second read could find other bytes. */
 static tn_status load_header(tn_file *f, tn_npy_header *h, tn_error *err)
 {
     const tn_source *source = f->shards[0].source;
     uint64_t size = tn_source_size(source);
     uint8_t head[TN_NPY_PREFIX_MAX];
     size_t have = size < sizeof head ? (size_t)size : sizeof head, n;
-    tn_status status = tn_source_read(source, 0, head, have, err);
-    if (!status)
-        status = tn_npy_header_size(head, have, 0, &n, err);
-    if (status)
-        return status;
+    if (tn_source_read(source, 0, head, have, err) || tn_npy_header_size(head, have, 0, &n, err))
+        return err->status;
     if (n > size)
         return tn_fail_at(err, TN_ERR_TRUNCATED, 8, "the header ends at %zu but the file has %llu bytes", n,
                           (unsigned long long)size);
@@ -114,7 +98,7 @@ static tn_status load_header(tn_file *f, tn_npy_header *h, tn_error *err)
         return tn_fail_nomem(err);
     have = have < n ? have : n;
     memcpy(bytes, head, have);
-    status = tn_source_read(source, have, bytes + have, n - have, err);
+    tn_status status = tn_source_read(source, have, bytes + have, n - have, err);
     return status ? status : tn_npy_parse(bytes, n, 0, &f->arena, h, err);
 }
 
@@ -128,21 +112,34 @@ static void note_rest(tn_file *f, uint64_t end)
     f->left_out = "bytes behind its array";
 }
 
-tn_status tn_npy_open(tn_file *f, tn_error *err)
+static tn_status open_npy(tn_file *f, tn_error *err)
 {
     tn_npy_header h;
     tn_entry e = { .name = NULL };
-    tn_status status = load_header(f, &h, err);
-    if (!status && h.never)
-        status = tn_fail_at(err, TN_ERR_UNSUPPORTED, h.type_at, "%s", h.never);
-    if (!status && !(e.name = h.name ? h.name : tn_file_stem(f, TN_NPY_SUFFIX)))
-        status = tn_fail_nomem(err);
-    if (!status)
-        status = tn_in_tensor(tn_npy_describe(f, &h, tn_source_size(f->shards[0].source) - h.size, &e, err),
-                              e.name, err);
-    if (status)
-        return status;
+    if (load_header(f, &h, err))
+        return err->status;
+    if (h.never)
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, h.type_at, "%s", h.never);
+    e.name = h.name ? h.name : tn_file_stem(f, TN_NPY_SUFFIX);
+    if (!e.name)
+        return tn_fail_nomem(err);
+    uint64_t available = tn_source_size(f->shards[0].source) - h.size;
+    if (tn_npy_describe(f, &h, available, &e, err))
+        return tn_in_tensor(err->status, e.name, err);
     e.stored.offset = h.size;
     note_rest(f, h.size + e.stored.size);
     return tn_file_add(f, &e, err);
 }
+
+const tn_format tn_format_npy = {
+    .info = {
+        .name = "npy", .suffix = TN_NPY_SUFFIX, .title = "one NumPy array, as numpy.save() writes it",
+        .reads = true, .writes = true, .probes = true,
+    },
+    .probe = probe,
+    .open = open_npy,
+    .type_name = tn_npy_type_name,
+    .min_align = TN_NPY_ALIGN,
+    .plan = tn_npy_plan,
+    .finish = tn_npy_finish,
+};

@@ -1,12 +1,12 @@
-/* formats/npy/write.c - headers byte for byte as numpy.save() writes them,
- * where NumPy has a word for everything. */
+/* formats/npy/write.c - headers are the bytes that numpy.save() writes, if
+ * NumPy can express everything. */
 #include "formats/npy/npy.h"
 #include "base/error.h"
 #include "store/record.h"
 
 #include <string.h>
 
-/* NumPy leaves room for a first dimension of so many digits, so that a header can be changed in place. */
+/* NumPy leaves room for this many digits of the first dimension, so that a header can be changed in place. */
 enum { GROWING_DIGITS = 21 };
 
 /* --- the header --- */
@@ -31,7 +31,7 @@ static void put_literal(tn_buf *b, const tn_npy_array *a)
     tn_buf_fill(b, ' ', (size_t)(GROWING_DIGITS - digits));
 }
 
-/* One item of the comment; `map` keeps its CBOR. */
+/* One item of the comment; its CBOR is in `map`. */
 static void add_meta(tn_meta *items, size_t *n, const char *key, const tn_meta *meta, size_t count,
                      tn_buf *map)
 {
@@ -73,7 +73,7 @@ static bool is_ascii(const tn_buf *b)
     return true;
 }
 
-/* Puts the first bytes before the text and fills it up with spaces. */
+/* Adds the magic and the length before the text, and spaces behind it. */
 static tn_status frame(tn_writer *w, const tn_buf *text, uint64_t before, tn_text *header, tn_error *err)
 {
     bool ascii = is_ascii(text);
@@ -113,8 +113,8 @@ static tn_status try_header(tn_writer *w, const tn_npy_array *a, bool with_meta,
     return status;
 }
 
-tn_status tn_npy_make_header(tn_writer *w, const tn_npy_array *a, uint64_t before, tn_text *header,
-                             tn_error *err)
+tn_status tn_npy_build_header(tn_writer *w, const tn_npy_array *a, uint64_t before, tn_text *header,
+                              tn_error *err)
 {
     tn_status status = try_header(w, a, true, before, header, err);
     if (status == TN_ERR_LIMIT && w->options.drop_metadata)
@@ -137,35 +137,30 @@ static tn_status check_count(const tn_writer *w, tn_error *err)
     return TN_OK;
 }
 
-/* The array will be called after the file anyway. */
+/* The array gets this name from its file anyway. */
 static bool is_stem(const char *path, const char *name)
 {
     const char *base = tn_base_name(path);
-    size_t n = strlen(name);
-    return strncmp(base, name, n) == 0 && strcmp(base + n, TN_NPY_SUFFIX) == 0;
+    return tn_begins_with(base, name) && strcmp(base + strlen(name), TN_NPY_SUFFIX) == 0;
 }
 
 tn_status tn_npy_plan(tn_writer *w, tn_error *err)
 {
-    uint32_t file;
     tn_text *header = tn_arena_zalloc(&w->arena, 1, sizeof *header);
-    tn_status status = header ? check_count(w, err) : tn_fail_nomem(err);
-    if (status)
-        return status;
-    tn_npy_array array = tn_npy_array_of(w->entries);
-    array.name = w->options.drop_names || is_stem(w->path, w->entries[0].name) ? NULL : w->entries[0].name;
-    status = tn_npy_make_header(w, &array, 0, header, err);
-    if (!status)
-        status = tn_writer_add_file(w, w->path, &file, err);
-    if (status)
-        return status;
-    tn_out_entry *e = &w->entries[0];
+    tn_out_entry *e = w->entries;
+    if (!header)
+        return tn_fail_nomem(err);
+    if (check_count(w, err))
+        return err->status;
+    tn_npy_array array = tn_npy_array_of(e);
+    array.name = w->options.drop_names || is_stem(w->path, e->name) ? NULL : e->name;
+    if (tn_npy_build_header(w, &array, 0, header, err) || tn_writer_add_file(w, w->path, &e->file, err))
+        return err->status;
     if (e->nbytes > INT64_MAX - header->len)
         return tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
     w->state = header;
-    e->file = file;
     e->offset = header->len;
-    w->files[file].end = header->len + e->nbytes;
+    w->files[e->file].end = header->len + e->nbytes;
     return TN_OK;
 }
 

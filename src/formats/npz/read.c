@@ -1,21 +1,22 @@
-/* formats/npz/read.c - an archive of arrays, each called after its member.
+/* formats/npz/read.c - an archive of arrays, each named after its member.
  *
- * Members that are stored are used where they are; of deflated ones nothing
- * but the header of the array is decoded here. */
+ * Stored members are used in place.  Of deflated members only the header of the
+ * array is decoded here. */
 #include "formats/npz/npz.h"
 #include "base/error.h"
 #include "bytes/checksum.h"
 #include "bytes/codec.h"
+#include "store/ranges.h"
 
 #include <stdlib.h>
 
-static bool ends_with(tn_text text, const char *end)
+static bool is_npy_name(tn_text name)
 {
-    size_t n = strlen(end);
-    return text.len >= n && memcmp(text.ptr + text.len - n, end, n) == 0;
+    size_t n = strlen(TN_NPY_SUFFIX);
+    return name.len >= n && memcmp(name.ptr + name.len - n, TN_NPY_SUFFIX, n) == 0;
 }
 
-/* Many things are zip archives: this one begins with an array. */
+/* Many formats are zip archives: this one begins with an array. */
 static int probe(const uint8_t *head, size_t n)
 {
     enum { NAME_LENGTH = 26 };
@@ -26,32 +27,17 @@ static int probe(const uint8_t *head, size_t n)
     size_t length = (size_t)(head[NAME_LENGTH] | head[NAME_LENGTH + 1] << 8);
     if (length > n - TN_ZIP_LOCAL_BYTES)
         return 20;
-    return ends_with((tn_text){ (const char *)head + TN_ZIP_LOCAL_BYTES, length }, TN_NPY_SUFFIX) ? 90 : 20;
+    return is_npy_name((tn_text){ (const char *)head + TN_ZIP_LOCAL_BYTES, length }) ? 90 : 20;
 }
 
-const tn_format tn_format_npz = {
-    .info = {
-        .name = "npz", .suffix = TN_NPZ_SUFFIX,
-        .title = "NumPy arrays in a zip archive, as numpy.savez() writes them",
-        .reads = true, .writes = true, .probes = true,
-    },
-    .probe = probe,
-    .open = tn_npz_open,
-    .type_name = tn_npy_type_name,
-    .names_parts = true,
-    .min_align = TN_NPY_ALIGN,
-    .plan = tn_npz_plan,
-    .finish = tn_npz_finish,
-};
-
-/* Where a member lies, local header and all. */
+/* The bytes of a member with its local header. */
 typedef struct range {
-    uint64_t begin, end;
+    tn_piece bytes;
     tn_text  name;
 } range;
 
-/* A header that is deflated may be a thousand times as long as what is stored of it.  Comments are kept:
- * those of all such headers may take so many bytes more than the file. */
+/* A deflated header may be a thousand times as long as its stored bytes.  Comments are kept in memory: those
+ * of all deflated headers may take this many bytes more than the file. */
 #define COMMENTS_MAX ((uint64_t)16 << 20)
 
 typedef struct reader {
@@ -61,31 +47,26 @@ typedef struct reader {
     range           *ranges;
     size_t           nranges;
     tn_codec_state   decoder;
-    uint8_t         *head;      /* the first bytes of the member at hand: room for a prefix and the longest
-                                 * header */
-    size_t           have;      /* so many of them */
-    uint64_t         taken;     /* bytes of a deflated member that made them */
+    uint8_t         *head;      /* the first bytes of the member: at most a prefix and the longest header */
+    size_t           have;      /* how many of them are there */
+    uint64_t         taken;     /* stored bytes of a deflated member that were decoded for them */
     uint64_t         comments;  /* bytes of comments in deflated members so far */
-    tn_error         left_out;  /* why the first member that is not read is not, or status TN_OK */
-    const char      *name;      /* the last that an array has beside its own, or NULL */
+    tn_error         left_out;  /* why the first skipped member is skipped, or status TN_OK */
+    const char      *name;      /* tensor name in the header of the last array that has one, or NULL */
 } reader;
 
 /* --- the header of an array --- */
 
 static tn_status begin_head(reader *r, const tn_zip_member *m, tn_error *err)
 {
-    tn_status status = TN_OK;
     r->have = 0;
     r->taken = 0;
-    if (!r->head)
-        r->head = malloc(TN_NPY_PREFIX_MAX + TN_NPY_HEADER_MAX);
-    if (!r->head)
+    if (!r->head && !(r->head = malloc(TN_NPY_PREFIX_MAX + TN_NPY_HEADER_MAX)))
         return tn_fail_nomem(err);
-    if (m->method == TN_ZIP_DEFLATED)
-        status = tn_codec_use(&r->decoder, &tn_codec_deflate, err);
-    if (!status && r->decoder.codec)
-        status = r->decoder.codec->decode_begin(r->decoder.state, 0, err);
-    return status;
+    if (m->method != TN_ZIP_DEFLATED)
+        return TN_OK;
+    tn_status status = tn_codec_use(&r->decoder, &tn_codec_deflate, err);
+    return status ? status : r->decoder.codec->decode_begin(r->decoder.state, 0, err);
 }
 
 static tn_status decode_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
@@ -96,18 +77,18 @@ static tn_status decode_head(reader *r, const tn_zip_member *m, size_t n, tn_err
         uint64_t rest = m->size - r->taken;
         size_t left = rest < sizeof buffer ? (size_t)rest : sizeof buffer;
         tn_coding c = { buffer, left, r->head + r->have, n - r->have };
-        tn_status status = tn_source_read(r->source, m->data + r->taken, buffer, left, err);
-        if (!status)
-            status = d->codec->decode(d->state, &c, err);
-        if (status || (c.nin == left && c.nout == n - r->have))
-            return status;
+        if (tn_source_read(r->source, m->data + r->taken, buffer, left, err) ||
+            d->codec->decode(d->state, &c, err))
+            return err->status;
+        if (c.nin == left && c.nout == n - r->have)
+            return TN_OK;
         r->taken += left - c.nin;
         r->have = n - c.nout;
     }
     return TN_OK;
 }
 
-/* The first n decoded bytes of a member are in r->head, or all that it has. */
+/* Loads the first n decoded bytes of a member, or all of a shorter one, into r->head. */
 static tn_status load_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
 {
     if (m->method == TN_ZIP_DEFLATED)
@@ -117,7 +98,7 @@ static tn_status load_head(reader *r, const tn_zip_member *m, size_t n, tn_error
     return tn_source_read(r->source, m->data + had, r->head + had, r->have - had, err);
 }
 
-/* The checksum of the elements alone, from those of the member and of the header before them. */
+/* The checksum of the elements, from those of the member and of the header before them. */
 static uint32_t crc_of_rest(const tn_zip_member *m, const uint8_t *header, size_t n)
 {
     return m->crc ^ tn_crc32_join(tn_crc32(0, header, n), 0, m->decoded - n);
@@ -139,21 +120,16 @@ static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h
 {
     uint64_t at = m->method == TN_ZIP_STORED ? m->data : TN_NO_OFFSET;
     size_t size = 0;
-    tn_status status = begin_head(r, m, err);
-    if (!status)
-        status = load_head(r, m, TN_NPY_PREFIX_MAX, err);
-    if (!status)
-        status = tn_npy_header_size(r->head, r->have, at, &size, err);
-    if (!status && size <= m->decoded)
-        status = load_head(r, m, size, err);
-    if (status)
-        return status;
+    if (begin_head(r, m, err) || load_head(r, m, TN_NPY_PREFIX_MAX, err) ||
+        tn_npy_header_size(r->head, r->have, at, &size, err) ||
+        (size <= m->decoded && load_head(r, m, size, err)))
+        return err->status;
     uint64_t have = r->have < m->decoded ? r->have : m->decoded;
     if (have < size)
         return tn_fail_at(err, TN_ERR_TRUNCATED, m->data, "its header takes %zu bytes but it has %llu", size,
                           (unsigned long long)(size <= m->decoded ? have : m->decoded));
     *crc = crc_of_rest(m, r->head, size);
-    status = tn_npy_parse(r->head, size, at, &r->file->arena, h, err);
+    tn_status status = tn_npy_parse(r->head, size, at, &r->file->arena, h, err);
     return status ? status : count_comment(r, m, h, err);
 }
 
@@ -162,7 +138,7 @@ static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h
 /* TN_ERR_UNSUPPORTED with the reason for a member that is well formed but not read. */
 static tn_status check_readable(const tn_zip_member *m, tn_error *err)
 {
-    if (!ends_with(m->name, TN_NPY_SUFFIX))
+    if (!is_npy_name(m->name))
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, m->at, "its name does not end in " TN_NPY_SUFFIX);
     if (tn_utf8_valid(m->name.ptr, m->name.len) != m->name.len)
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, m->at, "its name is not UTF-8");
@@ -186,7 +162,7 @@ static tn_status check_sizes(const tn_zip_member *m, tn_error *err)
     return TN_OK;
 }
 
-/* Where the elements are, and what they must add up to. */
+/* Sets the place and the checksum of the elements. */
 static tn_status place(reader *r, const tn_zip_member *m, const tn_npy_header *h, uint32_t crc, tn_entry *e,
                        tn_error *err)
 {
@@ -214,20 +190,15 @@ static tn_status read_array(reader *r, tn_zip_member *m, tn_error *err)
     tn_npy_header h;
     uint32_t crc = 0;
     tn_entry e = { .at = m->local };
-    e.name = tn_file_text(r->file, (tn_text){ m->name.ptr, m->name.len - strlen(TN_NPY_SUFFIX) }, "name",
-                          m->at, err);
-    if (!e.name)
+    const tn_text name = { m->name.ptr, m->name.len - strlen(TN_NPY_SUFFIX) };
+    e.name = tn_file_text(r->file, name, "name", m->at, err);
+    if (!e.name || check_sizes(m, err) || load_header(r, m, &h, &crc, err))
         return err->status;
-    tn_status status = check_sizes(m, err);
-    if (!status)
-        status = load_header(r, m, &h, &crc, err);
-    if (!status && h.name)
+    if (h.name)
         r->name = h.name;
-    if (!status)
-        status = tn_npy_describe(r->file, &h, m->decoded - h.size, &e, err);
-    if (!status)
-        status = place(r, m, &h, crc, &e, err);
-    return status ? status : tn_file_add(r->file, &e, err);
+    if (tn_npy_describe(r->file, &h, m->decoded - h.size, &e, err) || place(r, m, &h, crc, &e, err))
+        return err->status;
+    return tn_file_add(r->file, &e, err);
 }
 
 static tn_status fail_member(const tn_zip_member *m, const tn_error *why, tn_error *err)
@@ -237,8 +208,8 @@ static tn_status fail_member(const tn_zip_member *m, const tn_error *why, tn_err
                       why->text);
 }
 
-/* The other members may be what somebody wants. */
-static void leave_out(reader *r, const tn_zip_member *m, const tn_error *why)
+/* The other members can still be read. */
+static void skip_member(reader *r, const tn_zip_member *m, const tn_error *why)
 {
     tn_file_warn(r->file, m->at, "member %s is not read: %s", tn_quote(m->name.ptr, m->name.len).text,
                  why->text);
@@ -251,44 +222,36 @@ static tn_status read_member(reader *r, tn_error *err)
 {
     tn_zip_member m;
     tn_error why;
-    tn_status status = tn_zip_next(&r->directory, &m, err);
-    if (!status)
-        status = tn_zip_locate(r->source, &r->directory, &m, err);
-    if (status)
-        return status;
-    r->ranges[r->nranges++] = (range){ m.local, m.data + m.size, m.name };
+    if (tn_zip_next(&r->directory, &m, err) || tn_zip_locate(r->source, &r->directory, &m, err))
+        return err->status;
+    const tn_piece bytes = { .begin = m.local, .end = m.data + m.size, .number = r->nranges };
+    r->ranges[r->nranges++] = (range){ bytes, m.name };
     if (check_readable(&m, &why)) {
-        leave_out(r, &m, &why);
+        skip_member(r, &m, &why);
         return TN_OK;
     }
-    status = read_array(r, &m, &why);
+    tn_status status = read_array(r, &m, &why);
     if (status && status != TN_ERR_NOMEM && status != TN_ERR_IO)
         return fail_member(&m, &why, err);
-    if (status && err)
+    if (status)
         *err = why;
     return status;
 }
 
-/* --- all --- */
+/* --- the archive --- */
 
-static int by_place(const void *a, const void *b)
-{
-    const range *x = a, *y = b;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-/* Bytes that are used twice could make a small archive as large as they like. */
+/* A small archive whose members share bytes could decode to any size. */
 static tn_status check_overlaps(reader *r, tn_error *err)
 {
-    qsort(r->ranges, r->nranges, sizeof *r->ranges, by_place);
+    tn_sort_by_place(r->ranges, r->nranges, sizeof *r->ranges);
     for (size_t i = 1; i < r->nranges; i++) {
         const range *before = &r->ranges[i - 1], *here = &r->ranges[i];
-        if (here->begin < before->end)
-            return tn_fail_at(err, TN_ERR_CORRUPT, here->begin,
+        if (tn_overlaps(&before->bytes, &here->bytes))
+            return tn_fail_at(err, TN_ERR_CORRUPT, here->bytes.begin,
                               "member %s overlaps member %s, which ends at %llu",
                               tn_quote(here->name.ptr, here->name.len).text,
                               tn_quote(before->name.ptr, before->name.len).text,
-                              (unsigned long long)before->end);
+                              (unsigned long long)before->bytes.end);
     }
     return TN_OK;
 }
@@ -315,24 +278,36 @@ static tn_status read_members(reader *r, tn_error *err)
 tn_status tn_npz_list(tn_file *file, const char **name, tn_error *err)
 {
     reader r = { .file = file, .source = file->shards[0].source };
-    tn_status status = tn_zip_open(r.source, &file->arena, &r.directory, err);
-    if (!status)
-        status = read_members(&r, err);
+    bool failed = tn_zip_open(r.source, &file->arena, &r.directory, err) || read_members(&r, err);
     tn_codec_free(&r.decoder);
     free(r.head);
     free(r.ranges);
     *name = r.name;
-    return status;
+    return failed ? err->status : TN_OK;
 }
 
-tn_status tn_npz_open(tn_file *file, tn_error *err)
+static tn_status open_npz(tn_file *file, tn_error *err)
 {
     const char *name;
     bool joined = false;
-    tn_status status = tn_npz_list(file, &name, err);
-    if (!status)
-        status = tn_scipy_join(file, name, &joined, err);
+    if (tn_npz_list(file, &name, err) || tn_scipy_join(file, name, &joined, err))
+        return err->status;
     if (joined)
         file->format = &tn_format_scipy;
-    return status;
+    return TN_OK;
 }
+
+const tn_format tn_format_npz = {
+    .info = {
+        .name = "npz", .suffix = TN_NPZ_SUFFIX,
+        .title = "NumPy arrays in a zip archive, as numpy.savez() writes them",
+        .reads = true, .writes = true, .probes = true,
+    },
+    .probe = probe,
+    .open = open_npz,
+    .type_name = tn_npy_type_name,
+    .names_parts = true,
+    .min_align = TN_NPY_ALIGN,
+    .plan = tn_npz_plan,
+    .finish = tn_npz_finish,
+};

@@ -1,8 +1,8 @@
 /* formats/npz/scipy_write.c - a tensor of form csr or coo as the members that
- * scipy.sparse.load_npz() looks for.
+ * scipy.sparse.load_npz() expects.
  *
- * SciPy keeps the two columns of the indices of a coo matrix apart.  They are
- * written as they come behind everything else, and taken apart at the end. */
+ * SciPy stores the two columns of the indices of a coo matrix as two arrays.  The
+ * indices are first written behind everything else, and split at the end. */
 #include "formats/npz/npz.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -16,9 +16,9 @@ enum { RANK = 2, DATA = 0, ROW = 1, COL = 2, MEMBERS_MAX = 6 };
 
 typedef struct plan {
     tn_npz_member members[MEMBERS_MAX];
-    const void   *bytes[MEMBERS_MAX];   /* of a small member; NULL: entries have them */
+    const void   *bytes[MEMBERS_MAX];   /* elements of a small member; NULL: of the writer's entries */
     size_t        count;
-    uint64_t      at;                   /* of what comes next */
+    uint64_t      at;                   /* offset of the next member */
 } plan;
 
 static bool is_coo(const tn_tensor *t)
@@ -26,9 +26,9 @@ static bool is_coo(const tn_tensor *t)
     return t->form == TN_FORM_COO;
 }
 
-/* --- what can be written --- */
+/* --- checks --- */
 
-/* What csr_array() takes of what NumPy has: SciPy does not calculate with half precision. */
+/* SciPy has the types of NumPy but for half precision. */
 static bool has_type(tn_dtype dtype)
 {
     return tn_npy_type_name(tn_dtype_get(dtype)) && dtype != TN_FLOAT16 && dtype != TN_BFLOAT16;
@@ -64,13 +64,11 @@ static tn_status check_types(const tn_tensor *t, tn_error *err)
 
 static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *err)
 {
-    tn_status status = check_form(t, err);
-    if (!status)
-        status = check_types(t, err);
-    if (!status && t->layout && !w->options.drop_metadata)
-        status = tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
-                           "scipy-npz cannot hold its layout");
-    return status;
+    if (check_form(t, err) || check_types(t, err))
+        return err->status;
+    if (t->layout && !w->options.drop_metadata)
+        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL, "scipy-npz cannot hold its layout");
+    return TN_OK;
 }
 
 static tn_status check(const tn_writer *w, tn_error *err)
@@ -91,18 +89,18 @@ static tn_status add_member(tn_writer *w, plan *p, const char *name, const tn_np
     return tn_npz_place(w, name, array, nbytes, &p->members[p->count++], &p->at, err);
 }
 
-/* Entry k is a member as it is. */
+/* A member whose elements are those of entry k. */
 static tn_status add_entry(tn_writer *w, plan *p, const char *name, size_t k, tn_error *err)
 {
     tn_out_entry *e = &w->entries[k];
     tn_npy_array array = tn_npy_array_of(e);
     array.name = k == DATA && !w->options.drop_names ? e->name : NULL;
     tn_status status = add_member(w, p, name, &array, e->nbytes, NULL, err);
-    tn_npz_give_place(e, &p->members[k], 0);
+    tn_npz_set_offset(e, &p->members[k], 0);
     return status;
 }
 
-/* A column of the indices. */
+/* One column of the indices. */
 static tn_status add_column(tn_writer *w, plan *p, const char *name, tn_error *err)
 {
     const tn_out_entry *e = &w->entries[1];
@@ -120,48 +118,45 @@ static tn_status add_indices(tn_writer *w, plan *p, bool coo, tn_error *err)
     return coo ? add_column(w, p, "col", err) : add_entry(w, p, "indptr", 2, err);
 }
 
-/* What SciPy wants to know of the others: the shape, the format, and that it is
- * an array, of which `*` multiplies the elements, rather than a matrix. */
+/* The shape, the format, and that it is a sparse array (`*` multiplies elements)
+ * and not a sparse matrix. */
 static tn_status add_index(tn_writer *w, plan *p, const tn_tensor *t, tn_error *err)
 {
     static const int64_t extent = RANK;
     static const bool yes = true;
-    const tn_npy_array shape = { .type = "<i8", .rank = 1, .shape = &extent }, format = { .type = "|S3" },
-    is_array = { .type = "|b1" };
-    tn_status status = add_member(w, p, "shape", &shape, RANK * sizeof *t->shape, t->shape, err);
-    if (!status)
-        status = add_member(w, p, "format", &format, 3, tn_form_name(t->form), err);
-    return status ? status : add_member(w, p, "_is_array", &is_array, sizeof yes, &yes, err);
+    const tn_npy_array shape = { .type = "<i8", .rank = 1, .shape = &extent };
+    const tn_npy_array format = { .type = "|S3" }, is_array = { .type = "|b1" };
+    if (add_member(w, p, "shape", &shape, RANK * sizeof *t->shape, t->shape, err) ||
+        add_member(w, p, "format", &format, 3, tn_form_name(t->form), err))
+        return err->status;
+    return add_member(w, p, "_is_array", &is_array, sizeof yes, &yes, err);
 }
 
 tn_status tn_scipy_plan(tn_writer *w, tn_error *err)
 {
     uint32_t file;
     plan *p = tn_arena_zalloc(&w->arena, 1, sizeof *p);
-    tn_status status = p ? check(w, err) : tn_fail_nomem(err);
-    if (status)
-        return status;
+    if (!p)
+        return tn_fail_nomem(err);
+    if (check(w, err))
+        return err->status;
     const tn_tensor *t = w->entries[0].more->whole;
     for (size_t i = 0; i < w->count; i++)
         if (w->entries[i].more->record.len)
-            w->entries[i].more->record.len = 0;         /* SciPy's members say all of it */
-    status = add_entry(w, p, "data", DATA, err);
-    if (!status)
-        status = add_indices(w, p, is_coo(t), err);
-    if (!status)
-        status = add_index(w, p, t, err);
+            w->entries[i].more->record.len = 0;         /* SciPy's members hold all of it */
+    if (add_entry(w, p, "data", DATA, err) || add_indices(w, p, is_coo(t), err) || add_index(w, p, t, err))
+        return err->status;
     uint64_t end = p->at;
-    if (!status && is_coo(t)) {
+    if (is_coo(t)) {
         w->entries[1].offset = p->at;
         if (!tn_add_u64(p->at, w->entries[1].nbytes, &end) || end > INT64_MAX)
-            status = tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
+            return tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
     }
-    if (!status)
-        status = tn_writer_add_file(w, w->path, &file, err);
-    if (!status)
-        w->files[file].end = end;
+    if (tn_writer_add_file(w, w->path, &file, err))
+        return err->status;
+    w->files[file].end = end;
     w->state = p;
-    return status;
+    return TN_OK;
 }
 
 /* --- finishing --- */
@@ -217,5 +212,5 @@ tn_status tn_scipy_finish(tn_writer *w, tn_error *err)
         m->crc = tn_crc32(0, p->bytes[i], (size_t)m->nbytes);
         status = tn_writer_put(w, 0, m->data, p->bytes[i], (size_t)m->nbytes, err);
     }
-    return status ? status : tn_npz_end(w, p->members, p->count, err);
+    return status ? status : tn_npz_write_index(w, p->members, p->count, err);
 }

@@ -1,19 +1,11 @@
-/* formats/npz/write.c - members one behind the other, stored as they are, so
- * that they can be mapped; all places are known before any data is there. */
+/* formats/npz/write.c - members are not compressed, so that they can be mapped.
+ * All offsets are known before any data. */
 #include "formats/npz/npz.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "bytes/checksum.h"
 
 /* --- planning --- */
-
-static tn_status check_meta(const tn_writer *w, tn_error *err)
-{
-    if (!w->nmeta || w->count || w->options.drop_metadata)
-        return TN_OK;
-    return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
-                     "npz keeps a file's metadata with its first tensor and there is none");
-}
 
 static tn_status make_name(tn_writer *w, const char *stem, tn_text *name, tn_error *err)
 {
@@ -30,15 +22,13 @@ tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array
                        tn_npz_member *m, uint64_t *at, tn_error *err)
 {
     m->zip.local = *at;
-    /* or nearly so: the header's length is not known as yet */
+    /* an upper bound: the length of the header is not known yet */
     m->zip.wide = nbytes > UINT32_MAX - 2 * TN_NPY_NUMPY_MAX;
-    tn_status status = make_name(w, name, &m->zip.name, err);
-    if (status)
-        return status;
+    if (make_name(w, name, &m->zip.name, err))
+        return err->status;
     uint64_t before = *at + tn_zip_local_size(m->zip.name.len, m->zip.wide);
-    status = tn_npy_make_header(w, array, before, &m->header, err);
-    if (status)
-        return status;
+    if (tn_npy_build_header(w, array, before, &m->header, err))
+        return err->status;
     m->data = before + m->header.len;
     m->nbytes = nbytes;
     if (!tn_add_u64(m->data, nbytes, at) || *at > INT64_MAX)
@@ -47,7 +37,7 @@ tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array
     return TN_OK;
 }
 
-void tn_npz_give_place(tn_out_entry *e, const tn_npz_member *m, uint32_t file)
+void tn_npz_set_offset(tn_out_entry *e, const tn_npz_member *m, uint32_t file)
 {
     e->file = file;
     e->offset = m->data;
@@ -59,24 +49,25 @@ tn_status tn_npz_plan(tn_writer *w, tn_error *err)
     uint32_t file;
     uint64_t at = 0;
     tn_npz_member *members = tn_arena_zalloc(&w->arena, w->count, sizeof *members);
-    tn_status status = members ? check_meta(w, err) : tn_fail_nomem(err);
-    if (!status)
-        status = tn_writer_add_file(w, w->path, &file, err);
-    for (size_t i = 0; i < w->count && !status; i++) {
-        tn_npy_array array = tn_npy_array_of(&w->entries[i]);
-        status = tn_npz_place(w, w->entries[i].name, &array, w->entries[i].nbytes, &members[i], &at, err);
-        if (!status)
-            tn_npz_give_place(&w->entries[i], &members[i], file);
+    if (!members)
+        return tn_fail_nomem(err);
+    if (tn_writer_check_file_meta(w, "npz", err) || tn_writer_add_file(w, w->path, &file, err))
+        return err->status;
+    for (size_t i = 0; i < w->count; i++) {
+        tn_out_entry *e = &w->entries[i];
+        tn_npy_array array = tn_npy_array_of(e);
+        if (tn_npz_place(w, e->name, &array, e->nbytes, &members[i], &at, err))
+            return err->status;
+        tn_npz_set_offset(e, &members[i], file);
     }
-    if (!status)
-        w->files[file].end = at;
+    w->files[file].end = at;
     w->state = members;
-    return status;
+    return TN_OK;
 }
 
 /* --- finishing --- */
 
-/* The headers before an array's elements, now that those are known. */
+/* Both headers before the elements: they hold a checksum of these. */
 static tn_status put_headers(tn_writer *w, tn_npz_member *m, tn_error *err)
 {
     tn_buf b = { 0 };
@@ -88,7 +79,7 @@ static tn_status put_headers(tn_writer *w, tn_npz_member *m, tn_error *err)
     return status;
 }
 
-tn_status tn_npz_end(tn_writer *w, tn_npz_member *members, size_t n, tn_error *err)
+tn_status tn_npz_write_index(tn_writer *w, tn_npz_member *members, size_t n, tn_error *err)
 {
     tn_buf b = { 0 };
     tn_status status = TN_OK;
@@ -112,5 +103,5 @@ tn_status tn_npz_finish(tn_writer *w, tn_error *err)
     tn_npz_member *members = w->state;
     for (size_t i = 0; i < w->count; i++)
         members[i].crc = w->entries[i].digest->crc;
-    return tn_npz_end(w, members, w->count, err);
+    return tn_npz_write_index(w, members, w->count, err);
 }

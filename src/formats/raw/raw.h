@@ -54,8 +54,6 @@ const char *tn_raw_data_path(const char *path, const char *name, tn_arena *arena
 /* `if_wrong` with the first thing that is wrong in a descriptor, at byte `at`. */
 tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, tn_error *err);
 
-tn_status tn_raw_open(tn_file *file, tn_error *err);
-
 /* --- numbers.c --- */
 
 /* What the documents hold in place of data: decoded, in a shard of its own. */

@@ -15,24 +15,6 @@ static const char *type_name(const tn_dtype_info *type)
     return type->wia ? type->wia : type->name;
 }
 
-const tn_format tn_format_raw = {
-    .info = {
-        .name = "raw", .suffix = TN_RAW_SUFFIX,
-        .title = "WIA-AI-011 descriptors, and raw data in the .bin beside them",
-        .reads = true, .writes = true, .probes = true,
-    },
-    .probe = tn_raw_probe,
-    .open = tn_raw_open,
-    .type_name = type_name,
-    .shares = true,
-    .keeps_properties = true,
-    .min_align = 64,
-    .usual_align = 256,
-    .look_beside = tn_raw_look_beside,
-    .plan = tn_raw_plan,
-    .finish = tn_raw_finish,
-};
-
 /* One document being read. */
 typedef struct reader {
     tn_file        *file;
@@ -604,7 +586,7 @@ static tn_status read_all(reader *r, tn_error *err)
     return status ? status : tie(r->file, err);
 }
 
-tn_status tn_raw_open(tn_file *file, tn_error *err)
+static tn_status open_raw(tn_file *file, tn_error *err)
 {
     tn_text text = { 0 };
     reader r = { .file = file };
@@ -618,3 +600,21 @@ tn_status tn_raw_open(tn_file *file, tn_error *err)
     tn_descriptors_free(r.set);
     return status;
 }
+
+const tn_format tn_format_raw = {
+    .info = {
+        .name = "raw", .suffix = TN_RAW_SUFFIX,
+        .title = "WIA-AI-011 descriptors, and raw data in the .bin beside them",
+        .reads = true, .writes = true, .probes = true,
+    },
+    .probe = tn_raw_probe,
+    .open = open_raw,
+    .type_name = type_name,
+    .shares = true,
+    .keeps_properties = true,
+    .min_align = 64,
+    .usual_align = 256,
+    .look_beside = tn_raw_look_beside,
+    .plan = tn_raw_plan,
+    .finish = tn_raw_finish,
+};

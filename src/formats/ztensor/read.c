@@ -25,23 +25,6 @@ static const tn_format_key keys[] = {
     { 0 },
 };
 
-const tn_format tn_format_ztensor = {
-    .info = {
-        .name = "ztensor", .suffix = ".zt", .title = "zTensor 0.1: aligned, compressed, checksummed",
-        .reads = true, .writes = true, .probes = true, .compresses = true, .checksums = true,
-        .keys = keys,
-    },
-    .probe = probe,
-    .open = zt_open,
-    .type_name = type_name,
-    .shares = true,
-    .names_parts = true,
-    .min_align = ZT_ALIGN,
-    .plan = zt_plan,
-    .finish = zt_finish,
-    .rewrite = zt_rewrite,
-};
-
 zt_field zt_field_of(tn_text key)
 {
     const char *k = key.ptr;
@@ -283,7 +266,7 @@ static tn_status read_index(entry_reader *r, const zt_index *index, tn_error *er
     return r->c->status ? tn_fail_at(err, r->c->status, index->at + r->c->at, "index: %s", r->c->why) : TN_OK;
 }
 
-tn_status zt_open(tn_file *f, tn_error *err)
+static tn_status open_ztensor(tn_file *f, tn_error *err)
 {
     zt_index index = { 0 };
     tn_status status = zt_find_index(f, &index, err);
@@ -296,3 +279,20 @@ tn_status zt_open(tn_file *f, tn_error *err)
     free(r.custom);
     return status ? status : tn_file_check_ranges(f, TN_TILING_SHARED, NULL, NULL, err);
 }
+
+const tn_format tn_format_ztensor = {
+    .info = {
+        .name = "ztensor", .suffix = ".zt", .title = "zTensor 0.1: aligned, compressed, checksummed",
+        .reads = true, .writes = true, .probes = true, .compresses = true, .checksums = true,
+        .keys = keys,
+    },
+    .probe = probe,
+    .open = open_ztensor,
+    .type_name = type_name,
+    .shares = true,
+    .names_parts = true,
+    .min_align = ZT_ALIGN,
+    .plan = zt_plan,
+    .finish = zt_finish,
+    .rewrite = zt_rewrite,
+};

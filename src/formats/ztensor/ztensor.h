@@ -38,7 +38,6 @@ tn_status zt_find_index(tn_file *file, zt_index *index, tn_error *err);
 enum { ZT_COMPANIONS = 2 };
 tn_status zt_take_sparse(tn_file *file, tn_entry *entry, tn_part companions[ZT_COMPANIONS], tn_error *err);
 
-tn_status zt_open(tn_file *file, tn_error *err);
 tn_status zt_plan(tn_writer *writer, tn_error *err);
 tn_status zt_finish(tn_writer *writer, tn_error *err);
 tn_status zt_rewrite(tn_file *file, tn_sink *sink, uint64_t *size, uint64_t *shared, tn_error *err);
