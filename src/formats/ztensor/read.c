@@ -25,23 +25,20 @@ static const tn_format_key keys[] = {
     { 0 },
 };
 
+/* With their lengths: every key of every tensor is looked up here. */
+static const tn_text field_names[ZT_CUSTOM] = {
+    [ZT_NAME] = { "name", 4 }, [ZT_OFFSET] = { "offset", 6 }, [ZT_SIZE] = { "size", 4 },
+    [ZT_DTYPE] = { "dtype", 5 }, [ZT_SHAPE] = { "shape", 5 }, [ZT_ENCODING] = { "encoding", 8 },
+    [ZT_LAYOUT] = { "layout", 6 }, [ZT_ENDIANNESS] = { "data_endianness", 15 },
+    [ZT_CHECKSUM] = { "checksum", 8 }, [ZT_TENON] = { "tenon", 5 },
+};
+
 zt_field zt_field_of(tn_text key)
 {
-    const char *k = key.ptr;
-    switch (key.len) {          /* every key of every tensor comes by here */
-    case 4:  return memcmp(k, "name", 4) == 0 ? ZT_NAME : memcmp(k, "size", 4) == 0 ? ZT_SIZE : ZT_CUSTOM;
-    case 5:
-        return memcmp(k, "dtype", 5) == 0 ? ZT_DTYPE : memcmp(k, "shape", 5) == 0 ? ZT_SHAPE :
-               memcmp(k, "tenon", 5) == 0 ? ZT_TENON : ZT_CUSTOM;
-    case 6:
-        return memcmp(k, "offset", 6) == 0 ? ZT_OFFSET : memcmp(k, "layout", 6) == 0 ? ZT_LAYOUT : ZT_CUSTOM;
-    case 8:
-        return memcmp(k, "encoding", 8) == 0   ? ZT_ENCODING
-               : memcmp(k, "checksum", 8) == 0 ? ZT_CHECKSUM
-                                               : ZT_CUSTOM;
-    case 15: return memcmp(k, "data_endianness", 15) == 0 ? ZT_ENDIANNESS : ZT_CUSTOM;
-    default: return ZT_CUSTOM;
-    }
+    zt_field field = 0;
+    while (field < ZT_CUSTOM && !tn_text_equal(key, field_names[field]))
+        field++;
+    return field;
 }
 
 tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
@@ -52,11 +49,9 @@ tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
     if (size < ZT_MAGIC_BYTES + ZT_TAIL_BYTES)
         return tn_fail_at(err, TN_ERR_TRUNCATED, size, "expected at least 16 bytes but the file has %llu",
                           (unsigned long long)size);
-    tn_status status = tn_source_read(source, 0, magic, sizeof magic, err);
-    if (!status)
-        status = tn_source_read(source, size - sizeof tail, tail, sizeof tail, err);
-    if (status)
-        return status;
+    if (tn_source_read(source, 0, magic, sizeof magic, err) ||
+        tn_source_read(source, size - sizeof tail, tail, sizeof tail, err))
+        return err->status;
     if (!probe(magic, sizeof magic))
         return tn_fail_at(err, TN_ERR_CORRUPT, 0, "expected the magic \"" ZT_MAGIC "\" but found %s",
                           tn_quote((const char *)magic, sizeof magic).text);
@@ -65,24 +60,23 @@ tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
         return tn_fail_at(err, TN_ERR_CORRUPT, size - sizeof tail,
                           "expected an index of at most %llu bytes but found %llu", (unsigned long long)room,
                           (unsigned long long)n);
-    status = tn_index_check_size(n, size - sizeof tail, err);
-    if (status)
-        return status;
+    if (tn_index_check_size(n, size - sizeof tail, err))
+        return err->status;
     index->at = size - sizeof tail - n;
     index->size = (size_t)n;
     return tn_source_copy(source, index->at, n, &f->arena, &index->bytes, err);
 }
 
-/* What one pass over an entry's map has found. */
+/* The entry being read. */
 typedef struct entry_reader {
     tn_file  *file;
     tn_cbor  *c;
     tn_entry  e;
-    unsigned  seen;             /* one bit a zt_field */
+    unsigned  seen;             /* one bit per zt_field */
     tn_text   field;            /* whose value is being read; none between two fields */
-    tn_meta  *custom;           /* reused from entry to entry */
+    tn_meta  *custom;           /* reused by all entries */
     size_t    ncustom, custom_cap;
-    tn_text   last_type;        /* entries of a file mostly repeat each other */
+    tn_text   last_type;        /* of the entry before: most entries repeat it */
     tn_dtype  last_dtype;
     const int64_t *last_shape;
     uint32_t  last_rank;
@@ -93,7 +87,7 @@ static void take_dtype(entry_reader *r)
     tn_text t = tn_cbor_text(r->c);
     if (r->c->status)
         return;
-    if (!r->last_type.ptr || t.len != r->last_type.len || memcmp(t.ptr, r->last_type.ptr, t.len) != 0) {
+    if (!r->last_type.ptr || !tn_text_equal(t, r->last_type)) {
         r->last_type = t;
         r->last_dtype = TN_UNKNOWN;
         for (tn_dtype d = 1; d < TN_DTYPE_COUNT; d++) {
@@ -108,9 +102,14 @@ static void take_dtype(entry_reader *r)
 
 static void take_shape(entry_reader *r)
 {
-    r->last_shape = tn_cbor_shape(r->c, r->last_shape, &r->last_rank);
-    r->e.shape = r->last_shape;
+    r->e.shape = r->last_shape = tn_cbor_shape(r->c, r->last_shape, &r->last_rank);
     r->e.rank = r->last_rank;
+}
+
+static void take_layout(entry_reader *r)
+{
+    tn_text t = tn_cbor_text(r->c);
+    r->e.more.opaque = tn_text_is(t, "dense") ? NULL : tn_cbor_keep(r->c, t);
 }
 
 static void take_encoding(entry_reader *r)
@@ -177,23 +176,18 @@ static void take_field(entry_reader *r, zt_field field, tn_text key)
     case ZT_CHECKSUM:   take_checksum(r); break;
     case ZT_TENON:      r->e.record = tn_cbor_raw(r->c); break;
     case ZT_CUSTOM:     take_custom(r, key); break;
-    case ZT_LAYOUT: {
-        tn_text t = tn_cbor_text(r->c);
-        r->e.more.opaque = tn_text_is(t, "dense") ? NULL : tn_cbor_keep(r->c, t);
-        break;
-    }
+    case ZT_LAYOUT:     take_layout(r); break;
     }
 }
 
-/* The rules of the format beyond those every file has. */
+/* The rules of this format alone. */
 static tn_status check_entry(const entry_reader *r, uint64_t index_at, tn_error *err)
 {
-    static const char *const required[] = { "name", "offset", "size", "dtype", "shape", "encoding" };
     const tn_entry *e = &r->e;
-    for (unsigned i = 0; i < sizeof required / sizeof *required; i++)
+    for (unsigned i = 0; i < ZT_REQUIRED; i++)
         if (!(r->seen & 1u << i))
             return tn_fail_at(err, TN_ERR_CORRUPT, e->at, "%srequired field \"%s\" is missing",
-                              e->name ? "" : "a tensor without a name: ", required[i]);
+                              e->name ? "" : "a tensor without a name: ", field_names[i].ptr);
     const tn_stored *s = &e->stored;
     if (s->offset % ZT_ALIGN || s->offset < ZT_MAGIC_BYTES)
         return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
@@ -222,7 +216,7 @@ static void take_fields(entry_reader *r)
     }
 }
 
-/* What the reader says of a value, with the entry and the field it stands in. */
+/* The reader's message, with the entry and the field of the value. */
 static tn_status fail_entry(const entry_reader *r, const zt_index *index, size_t number, tn_error *err)
 {
     char field[120] = "";
@@ -245,17 +239,18 @@ static tn_status read_entry(entry_reader *r, const zt_index *index, size_t numbe
             return tn_fail_nomem(err);
     }
     if (r->e.stored.encoding != TN_ENCODING_RAW)
-        r->e.stored.order = TN_LITTLE_ENDIAN;      /* the field speaks of raw data only */
+        r->e.stored.order = TN_LITTLE_ENDIAN;      /* the field is about raw data only */
     tn_part companions[ZT_COMPANIONS];
-    tn_status status = tn_in_tensor(check_entry(r, index->at, err), r->e.name ? r->e.name : "", err);
-    if (!status && r->e.more.opaque)
-        status = zt_take_sparse(r->file, &r->e, companions, err);
-    return status ? status : tn_file_add(r->file, &r->e, err);
+    if (check_entry(r, index->at, err))
+        return tn_in_tensor(err->status, r->e.name ? r->e.name : "", err);
+    if (r->e.more.opaque && zt_take_sparse(r->file, &r->e, companions, err))
+        return err->status;
+    return tn_file_add(r->file, &r->e, err);
 }
 
 static tn_status read_index(entry_reader *r, const zt_index *index, tn_error *err)
 {
-    enum { SMALLEST_ENTRY = 48 };       /* the six required keys alone */
+    enum { SMALLEST_ENTRY = 48 };       /* bytes of the required keys */
     tn_cbor_array(r->c);
     tn_status status = tn_file_expect(r->file, index->size / SMALLEST_ENTRY / 2, err);
     for (size_t i = 0; !status && tn_cbor_item(r->c); i++)

@@ -3,28 +3,20 @@
  *     sparsecoo   entries: u64 index[rank], value
  *     sparsecsr   u64 indptr[rows + 1], u64 index[n], value[n]
  *
- * How many entries there are only the size tells.  One checksum is of it all. */
+ * The number of entries follows from the size.  The checksum is that of all bytes. */
 #include "base/error.h"
 #include "formats/ztensor/ztensor.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { INDEX_BYTES = 8 };
 
-/* Stays opaque: listed, and reading it says why not. */
-__attribute__((format(printf, 4, 5)))
-static tn_status leave(tn_file *f, tn_entry *e, tn_error *err, const char *format, ...)
+/* The entry stays opaque: listed, and reading it says why not. */
+static tn_status stay_opaque(tn_entry *e, const char *why, tn_error *err)
 {
-    char text[120];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
     e->form_text = e->more.opaque;
-    e->more.opaque = tn_arena_text(&f->arena, text, (size_t)n);
-    return e->more.opaque ? TN_OK : tn_fail_nomem(err);
+    e->more.opaque = why;
+    return why ? TN_OK : tn_fail_nomem(err);
 }
 
 static const int64_t *keep_counts(tn_file *f, uint64_t first, uint64_t second)
@@ -32,7 +24,7 @@ static const int64_t *keep_counts(tn_file *f, uint64_t first, uint64_t second)
     return tn_arena_copy(&f->arena, (int64_t[]){ (int64_t)first, (int64_t)second }, 2 * sizeof(int64_t));
 }
 
-/* The extent of uint64 numbers, `skipped` bytes into what is stored. */
+/* The extent of indices, `skipped` bytes into the entry's. */
 static tn_stored index_extent(const tn_entry *e, uint64_t skipped, uint64_t size)
 {
     return (tn_stored){ .offset = e->stored.offset + skipped, .size = size,
@@ -48,17 +40,11 @@ static tn_part index_part(const char *role, uint32_t rank, const int64_t *shape,
     };
 }
 
-/* The entry's array becomes the values: `size` bytes, `skipped` into what is stored. */
-static void become_sparse(tn_entry *e, tn_form form, const int64_t *count, uint64_t skipped,
-                          uint64_t size)
+/* The entry's array becomes the values: `size` bytes after `skipped` ones. */
+static void make_sparse(tn_entry *e, tn_form form, const int64_t *count, uint64_t skipped, uint64_t size)
 {
     tn_stored *s = &e->stored;
-    e->form = form;
-    e->value_dtype = e->dtype;
-    e->value_rank = e->rank;
-    e->value_shape = e->shape;
-    e->rank = 1;
-    e->shape = count;
+    tn_entry_make_sparse(e, form, count, e->companions, e->ncompanions);
     e->more.opaque = NULL;
     e->more.sum = (tn_range){ s->offset, s->size };
     s->offset += skipped;
@@ -67,12 +53,11 @@ static void become_sparse(tn_entry *e, tn_form form, const int64_t *count, uint6
 
 static tn_status take_coo(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS], tn_error *err)
 {
-    uint64_t width = tn_dtype_get(e->dtype)->bits / 8, row = (uint64_t)e->rank * INDEX_BYTES,
-             pitch = row + width;
-    uint64_t size = e->stored.size, n = size / pitch;
+    uint64_t width = tn_dtype_get(e->dtype)->bits / 8, row = (uint64_t)e->rank * INDEX_BYTES;
+    uint64_t pitch = row + width, size = e->stored.size, n = size / pitch;
     if (size % pitch)
-        return leave(f, e, err, "sparsecoo of %llu bytes, with entries of %llu", (unsigned long long)size,
-                     (unsigned long long)pitch);
+        return stay_opaque(e, tn_arena_printf(&f->arena, "sparsecoo of %llu bytes, with entries of %llu",
+                                              (unsigned long long)size, (unsigned long long)pitch), err);
     const int64_t *shape = keep_counts(f, n, e->rank);
     const tn_stored extent = index_extent(e, 0, n ? size - width : 0);
     const tn_stored *stored = tn_file_keep_stored(f, &extent, &(tn_stored_more){ .pitch = pitch });
@@ -82,7 +67,7 @@ static tn_status take_coo(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
     e->more.pitch = pitch;
     e->companions = parts;
     e->ncompanions = 1;
-    become_sparse(e, TN_FORM_COO, shape, n ? row : 0, n ? size - row : 0);
+    make_sparse(e, TN_FORM_COO, shape, n ? row : 0, n ? size - row : 0);
     return TN_OK;
 }
 
@@ -90,12 +75,14 @@ static tn_status take_csr(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
 {
     uint64_t each = INDEX_BYTES + tn_dtype_get(e->dtype)->bits / 8, size = e->stored.size;
     if (e->rank != 2)
-        return leave(f, e, err, "sparsecsr of %u dimensions, where it has 2", e->rank);
+        return stay_opaque(e, tn_arena_printf(&f->arena, "sparsecsr of %u dimensions, where it has 2",
+                                              e->rank), err);
     uint64_t pointers = (uint64_t)e->shape[0] + 1;
     bool fits = pointers <= size / INDEX_BYTES;
     if (!fits || (size - pointers * INDEX_BYTES) % each)
-        return leave(f, e, err, "sparsecsr of %llu bytes, with %llu row pointers and entries of %llu",
-                     (unsigned long long)size, (unsigned long long)pointers, (unsigned long long)each);
+        return stay_opaque(e, tn_arena_printf(&f->arena, "sparsecsr of %llu bytes, with %llu row pointers "
+                                              "and entries of %llu", (unsigned long long)size,
+                                              (unsigned long long)pointers, (unsigned long long)each), err);
     uint64_t head = pointers * INDEX_BYTES, n = (size - head) / each;
     const int64_t *counts = keep_counts(f, n, pointers);
     const tn_stored extents[] = { index_extent(e, head, n * INDEX_BYTES), index_extent(e, 0, head) };
@@ -107,7 +94,7 @@ static tn_status take_csr(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
     e->companions = parts;
     e->ncompanions = 2;
     head += n * INDEX_BYTES;
-    become_sparse(e, TN_FORM_CSR, counts, head, size - head);
+    make_sparse(e, TN_FORM_CSR, counts, head, size - head);
     return TN_OK;
 }
 
@@ -118,12 +105,12 @@ tn_status zt_take_sparse(tn_file *f, tn_entry *e, tn_part companions[ZT_COMPANIO
     uint64_t count;
     if ((!coo && strcmp(layout, "sparsecsr") != 0) || e->dtype == TN_UNKNOWN ||
         e->stored.encoding == TN_ENCODING_UNKNOWN)
-        return TN_OK;           /* what else is unknown is reason enough */
+        return TN_OK;           /* opaque for another reason */
     if (e->stored.encoding != TN_ENCODING_RAW)
-        return leave(f, e, err, "%s, compressed", layout);
+        return stay_opaque(e, tn_arena_printf(&f->arena, "%s, compressed", layout), err);
     if (e->stored.order != TN_LITTLE_ENDIAN)
-        return leave(f, e, err, "%s, big-endian", layout);
+        return stay_opaque(e, tn_arena_printf(&f->arena, "%s, big-endian", layout), err);
     if (tn_shape_count(e->rank, e->shape, &count))
-        return leave(f, e, err, "%s of more than 2^63 - 1 elements", layout);
+        return stay_opaque(e, tn_arena_printf(&f->arena, "%s of more than 2^63 - 1 elements", layout), err);
     return coo ? take_coo(f, e, companions, err) : take_csr(f, e, companions, err);
 }

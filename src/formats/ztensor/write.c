@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The custom fields of a tensor must not be taken for the format's own. */
+/* A custom field must not have the name of a field of the format. */
 static tn_status check_keys(const tn_meta *meta, size_t n, tn_status if_not, tn_error *err)
 {
     for (size_t i = 0; i < n; i++)
@@ -16,7 +16,7 @@ static tn_status check_keys(const tn_meta *meta, size_t n, tn_status if_not, tn_
     return TN_OK;
 }
 
-/* The byte order of an entry is said, and chosen, only where it has a meaning: compressed data has none. */
+/* Only raw elements of several bytes have a byte order. */
 static bool has_order(const tn_out_entry *e)
 {
     return e->encoding == TN_ENCODING_RAW && tn_dtype_get(e->dtype)->bits > 8;
@@ -28,29 +28,19 @@ tn_status zt_plan(tn_writer *w, tn_error *err)
         tn_out_entry *e = &w->entries[i];
         bool big = w->choices[ZT_BYTE_ORDER] == ZT_BIG && has_order(e);
         e->swap = big ? tn_dtype_get(e->dtype)->swap_bytes : 0;
-        tn_status status =
-            w->options.drop_metadata ? TN_OK : check_keys(e->more->meta, e->more->nmeta, TN_ERR_LOSS, err);
-        if (status)
-            return tn_in_tensor(status, e->name, err);
+        if (!w->options.drop_metadata && check_keys(e->more->meta, e->more->nmeta, TN_ERR_LOSS, err))
+            return tn_in_tensor(err->status, e->name, err);
     }
-    if (w->nmeta && !w->count && !w->options.drop_metadata)
-        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
-                         "zTensor 0.1 keeps a file's metadata with its first tensor and there is none");
     uint32_t file;
-    tn_status status = tn_writer_add_file(w, w->path, &file, err);
-    if (!status)
-        w->files[file].end = ZT_MAGIC_BYTES;
-    return status;
-}
-
-static void put_key(tn_buf *b, const char *key)
-{
-    tn_cbor_put_z(b, key);
+    if (tn_writer_check_file_meta(w, "zTensor 0.1", err) || tn_writer_add_file(w, w->path, &file, err))
+        return err->status;
+    w->files[file].end = ZT_MAGIC_BYTES;
+    return TN_OK;
 }
 
 static void put_text(tn_buf *b, const char *key, const char *text)
 {
-    put_key(b, key);
+    tn_cbor_put_z(b, key);
     tn_cbor_put_z(b, text);
 }
 
@@ -58,8 +48,8 @@ static void put_custom(tn_buf *b, const tn_meta *meta, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (zt_field_of((tn_text){ meta[i].key, strlen(meta[i].key) }) != ZT_CUSTOM)
-            continue;           /* allowed to be dropped: plan() has asked */
-        put_key(b, meta[i].key);
+            continue;           /* may be dropped: zt_plan() checked */
+        tn_cbor_put_z(b, meta[i].key);
         if (meta[i].text)
             tn_cbor_put_z(b, meta[i].text);
         else
@@ -72,13 +62,13 @@ static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_er
     const tn_dtype_info *type = tn_dtype_get(e->dtype);
     tn_cbor_open_map(b);
     put_text(b, "name", e->name);
-    put_key(b, "offset");
+    tn_cbor_put_z(b, "offset");
     tn_cbor_put_u64(b, e->offset);
-    put_key(b, "size");
+    tn_cbor_put_z(b, "size");
     tn_cbor_put_u64(b, e->size);
     put_text(b, "dtype", type->ztensor);
     put_text(b, "layout", "dense");
-    put_key(b, "shape");
+    tn_cbor_put_z(b, "shape");
     tn_cbor_put_array(b, e->rank);
     for (uint32_t i = 0; i < e->rank; i++)
         tn_cbor_put_u64(b, (uint64_t)e->shape[i]);
@@ -91,20 +81,18 @@ static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_er
         put_text(b, "checksum", text);
     }
     put_custom(b, e->more->meta, e->more->nmeta);
-    /* The first entry carries the file's metadata. */
+    /* The first entry has the file's metadata. */
     size_t nmeta = e == w->entries ? w->nmeta : 0;
     tn_status status = tn_record_put_edited(e->more->record, "tenon", w->meta, nmeta, &w->arena, b, err);
     tn_cbor_close(b);
     return status;
 }
 
-static void put_tail(tn_buf *b)
+/* Ends an index with its size. */
+static tn_status put_tail(tn_buf *b, tn_error *err)
 {
-    uint64_t n = b->size;
-    uint8_t tail[ZT_TAIL_BYTES];
-    for (int i = 0; i < ZT_TAIL_BYTES; i++)
-        tail[i] = (uint8_t)(n >> 8 * i);
-    tn_buf_put(b, tail, sizeof tail);
+    tn_buf_put_le(b, b->size, ZT_TAIL_BYTES);
+    return b->bad ? tn_fail_nomem(err) : tn_index_check_size(b->size, TN_NO_OFFSET, err);
 }
 
 tn_status zt_finish(tn_writer *w, tn_error *err)
@@ -114,18 +102,11 @@ tn_status zt_finish(tn_writer *w, tn_error *err)
     tn_status status = TN_OK;
     for (size_t i = 0; i < w->count && !status; i++)
         status = put_entry(w, &index, &w->entries[i], err);
-    put_tail(&index);
-    if (!status && index.bad)
-        status = tn_fail_nomem(err);
-    if (!status)
-        status = tn_index_check_size(index.size, TN_NO_OFFSET, err);
-    if (!status)
-        status = tn_writer_put(w, 0, 0, ZT_MAGIC, ZT_MAGIC_BYTES, err);
-    if (!status)
-        status = tn_writer_put(w, 0, w->files[0].end, index.data, index.size, err);
+    bool failed = status || put_tail(&index, err) || tn_writer_put(w, 0, 0, ZT_MAGIC, ZT_MAGIC_BYTES, err) ||
+                  tn_writer_put(w, 0, w->files[0].end, index.data, index.size, err);
     w->files[0].end += index.size;
     tn_buf_free(&index);
-    return status;
+    return failed ? err->status : TN_OK;
 }
 
 /* ---- editing metadata ---- */
@@ -152,15 +133,15 @@ static tn_status edit_entry(tn_file *f, tn_cbor *c, bool first, tn_buf *out, tn_
         }
     }
     const char *z = tn_arena_text(&f->arena, name.ptr, name.len);
-    const tn_tensor *t = z ? tn_file_find(f, z) : NULL;
-    tn_status status = !z  ? tn_fail_nomem(err)
-                       : t ? tn_in_tensor(check_keys(t->meta, t->nmeta, TN_ERR_ARGUMENT, err), z, err)
-                           : TN_OK;
-    if (status)
-        return status;
+    if (!z)
+        return tn_fail_nomem(err);
+    const tn_tensor *t = tn_file_find(f, z);
+    if (t && check_keys(t->meta, t->nmeta, TN_ERR_ARGUMENT, err))
+        return tn_in_tensor(err->status, z, err);
     if (t)
         put_custom(out, t->meta, t->nmeta);
-    status = tn_record_put_edited(record, "tenon", f->meta, first ? f->nmeta : 0, &f->arena, out, err);
+    tn_status status =
+        tn_record_put_edited(record, "tenon", f->meta, first ? f->nmeta : 0, &f->arena, out, err);
     tn_cbor_close(out);
     return status;
 }
@@ -186,16 +167,12 @@ tn_status zt_rewrite(tn_file *f, tn_sink *sink, uint64_t *size, uint64_t *shared
     tn_cbor_array(&c);
     for (uint64_t i = 0; !status && i < entries && tn_cbor_item(&c); i++)
         status = edit_entry(f, &c, i == 0, &out, err);
-    put_tail(&out);
-    if (!status && (out.bad || c.status))
-        status = out.bad ? tn_fail_nomem(err) : tn_cbor_fail(&c, index.at, err);
-    if (!status)
-        status = tn_index_check_size(out.size, TN_NO_OFFSET, err);
-    if (!status)
-        status = tn_sink_copy_range(sink, 0, f->shards[0].source, 0, index.at, shared, err);
-    if (!status)
-        status = tn_sink_write(sink, index.at, out.data, out.size, err);
+    if (!status && c.status)
+        status = tn_cbor_fail(&c, index.at, err);
+    bool failed = status || put_tail(&out, err) ||
+                  tn_sink_copy_range(sink, 0, f->shards[0].source, 0, index.at, shared, err) ||
+                  tn_sink_write(sink, index.at, out.data, out.size, err);
     *size = index.at + out.size;
     tn_buf_free(&out);
-    return status;
+    return failed ? err->status : TN_OK;
 }

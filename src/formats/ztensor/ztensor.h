@@ -1,8 +1,8 @@
-/* formats/ztensor/ztensor.h - what reading and writing zTensor 0.1 share.
+/* formats/ztensor/ztensor.h - the layout of a zTensor 0.1 file.
  *
  *     0   "ZTEN0001"
  *         data of each tensor, at multiples of 64
- *         index: a CBOR array, one map a tensor
+ *         index: a CBOR array, one map per tensor
  *         u64 little-endian: size of the index          end of file
  */
 #ifndef TN_ZTENSOR_H
@@ -16,16 +16,17 @@ enum { ZT_MAGIC_BYTES = 8, ZT_TAIL_BYTES = 8, ZT_ALIGN = 64 };
 
 /* The fields of an entry that the format defines; every other key is custom. */
 typedef enum zt_field {
-    ZT_NAME, ZT_OFFSET, ZT_SIZE, ZT_DTYPE, ZT_SHAPE, ZT_ENCODING,      /* required */
-    ZT_LAYOUT, ZT_ENDIANNESS, ZT_CHECKSUM, ZT_TENON, ZT_CUSTOM
+    ZT_NAME, ZT_OFFSET, ZT_SIZE, ZT_DTYPE, ZT_SHAPE, ZT_ENCODING,
+    ZT_LAYOUT, ZT_ENDIANNESS, ZT_CHECKSUM, ZT_TENON, ZT_CUSTOM,
+    ZT_REQUIRED = ZT_LAYOUT     /* the fields before it are required */
 } zt_field;
 zt_field zt_field_of(tn_text key);
 
-/* The options of the format's own; the first value of each is 0. */
+/* Options that only this format has; the first value of each is 0. */
 enum { ZT_BYTE_ORDER };
 enum { ZT_LITTLE, ZT_BIG };
 
-/* Where the index lies; its bytes. */
+/* The index and its offset. */
 typedef struct zt_index {
     uint64_t       at;
     const uint8_t *bytes;
@@ -33,8 +34,8 @@ typedef struct zt_index {
 } zt_index;
 tn_status zt_find_index(tn_file *file, zt_index *index, tn_error *err);
 
-/* Makes a tensor of several parts of an entry whose layout is sparse; one that
- * it cannot make, or of another layout, stays opaque. */
+/* Turns an entry with a sparse layout into a sparse tensor.  An entry with another
+ * layout, or one that cannot be read, stays opaque. */
 enum { ZT_COMPANIONS = 2 };
 tn_status zt_take_sparse(tn_file *file, tn_entry *entry, tn_part companions[ZT_COMPANIONS], tn_error *err);
 
