@@ -52,4 +52,10 @@ static inline uint64_t tn_load_u64le(const uint8_t *p)
     return v;
 }
 
+static inline void tn_store_u64le(uint8_t *p, uint64_t v)
+{
+    for (int i = 0; i < 8; i++)
+        p[i] = (uint8_t)(v >> 8 * i);
+}
+
 #endif

@@ -47,6 +47,13 @@ static inline bool tn_text_has_nul(tn_text t)
     return t.len && memchr(t.ptr, 0, t.len) != NULL;
 }
 
+/* Whether it can only mean a file in the same folder: no slash, no NUL, not "." or "..". */
+static inline bool tn_is_plain_name(tn_text name)
+{
+    return name.len && !memchr(name.ptr, '/', name.len) && !tn_text_has_nul(name) &&
+           !tn_text_is(name, ".") && !tn_text_is(name, "..");
+}
+
 /* ASCII only: the C library's would depend on the locale. */
 static inline char tn_lower(char c)
 {

@@ -627,6 +627,28 @@ void tn_json_put_string(tn_buf *b, const char *text, size_t n)
     tn_buf_putc(b, '"');
 }
 
+void tn_json_put_comma(tn_buf *b)
+{
+    char last = b->size ? (char)b->data[b->size - 1] : '{';
+    if (last != '{' && last != '[')
+        tn_buf_putc(b, ',');
+}
+
+void tn_json_put_key(tn_buf *b, const char *key)
+{
+    tn_json_put_comma(b);
+    tn_json_put_z(b, key);
+    tn_buf_putc(b, ':');
+}
+
+void tn_json_put_shape(tn_buf *b, uint32_t rank, const int64_t *shape)
+{
+    tn_buf_putc(b, '[');
+    for (uint32_t i = 0; i < rank; i++)
+        tn_buf_printf(b, i ? ",%lld" : "%lld", (long long)shape[i]);
+    tn_buf_putc(b, ']');
+}
+
 void tn_json_put_f64(tn_buf *b, double value)
 {
     c_locale l;

@@ -78,6 +78,9 @@ tn_status tn_json_fail(const tn_json *j, uint64_t offset, tn_error *err);
 /* quotes and escapes; UTF-8 stays as it is */
 void tn_json_put_string(tn_buf *b, const char *text, size_t n);
 static inline void tn_json_put_z(tn_buf *b, const char *text) { tn_json_put_string(b, text, strlen(text)); }
+void tn_json_put_comma(tn_buf *b);                  /* before an item, unless it is the first */
+void tn_json_put_key(tn_buf *b, const char *key);   /* of the next member: a comma if needed, key, colon */
+void tn_json_put_shape(tn_buf *b, uint32_t rank, const int64_t *shape);
 void tn_json_put_f64(tn_buf *b, double value);      /* shortest digits that read back the same; finite only */
 
 /* Headers of 100,000 tensors are read through the functions below, so what is

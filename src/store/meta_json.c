@@ -110,10 +110,7 @@ void tn_meta_put_json(tn_buf *out, const tn_meta *meta, size_t n)
 {
     tn_buf_putc(out, '{');
     for (size_t i = 0; i < n; i++) {
-        if (i)
-            tn_buf_putc(out, ',');
-        tn_json_put_z(out, meta[i].key);
-        tn_buf_putc(out, ':');
+        tn_json_put_key(out, meta[i].key);
         put_value(out, &meta[i]);
     }
     tn_buf_putc(out, '}');

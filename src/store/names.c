@@ -91,6 +91,8 @@ static size_t insert(tn_names *t, const void *owner, tn_name_at name_at, size_t 
 
 size_t tn_names_add(tn_names *t, const void *owner, tn_name_at name_at, size_t i)
 {
+    if (!t->slots && !tn_names_init(t, 0))
+        return TN_NAMES_NOMEM;
     if (t->count > t->mask / 4 * 3 && !grow(t, owner, name_at))
         return TN_NAMES_NOMEM;
     return insert(t, owner, name_at, i, hash_of(name_at(owner, i)));

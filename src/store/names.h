@@ -17,7 +17,7 @@ typedef struct tn_names {
 /* The name of index i. */
 typedef const char *(*tn_name_at)(const void *owner, size_t i);
 
-/* Room for n names.  False: no memory. */
+/* Room for n names; a zeroed table needs none.  False: no memory. */
 bool tn_names_init(tn_names *t, size_t n);
 void tn_names_free(tn_names *t);
 

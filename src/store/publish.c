@@ -29,6 +29,22 @@ static bool look_beside(const char *path, const char *name, struct stat *st)
     return n > 0 && (size_t)n < sizeof full && lstat(full, st) == 0;
 }
 
+tn_status tn_load_text(const char *path, uint64_t most, tn_arena *arena, tn_text *text, tn_error *err)
+{
+    tn_source *source;
+    const uint8_t *bytes;
+    *text = (tn_text){ 0 };
+    tn_status status = tn_source_open(path, TN_IO_PREAD, &source, NULL);
+    if (!status) {
+        uint64_t size = tn_source_size(source);
+        status = size > most ? TN_ERR_LIMIT : tn_source_copy(source, 0, size, arena, &bytes, NULL);
+        if (!status)
+            *text = (tn_text){ (const char *)bytes, (size_t)size };
+        tn_source_close(source);
+    }
+    return status == TN_ERR_NOMEM ? tn_fail_nomem(err) : TN_OK;
+}
+
 bool tn_exists_beside(const char *path, const char *name)
 {
     struct stat st;

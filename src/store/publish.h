@@ -30,6 +30,10 @@ tn_status tn_writer_check_name(const tn_writer *w, const char *name, tn_error *e
  * The first one that is added is removed before the others. */
 tn_status tn_writer_add_obsolete(tn_writer *w, const char *name, tn_error *err);
 
+/* The text of a file that is to be replaced, in the arena; empty: it cannot be read, or is longer than `most`
+ * bytes.  TN_ERR_NOMEM is the only failure. */
+tn_status tn_load_text(const char *path, uint64_t most, tn_arena *arena, tn_text *text, tn_error *err);
+
 /* Whether the folder of `path` has anything of this name. */
 bool tn_exists_beside(const char *path, const char *name);
 
