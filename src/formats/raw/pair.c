@@ -41,25 +41,6 @@ const char *tn_raw_member_name(tn_writer *w, size_t i, const char *id)
 
 /* ---- the old pair ---- */
 
-/* The old document, or NULL: there is none that can be read.  TN_ERR_NOMEM is the only failure. */
-static tn_status load_old(const char *path, tn_arena *arena, tn_descriptors **set)
-{
-    tn_source *source;
-    const uint8_t *text;
-    *set = NULL;
-    tn_status status = tn_source_open(path, TN_IO_PREAD, &source, NULL);
-    if (status)
-        return status == TN_ERR_NOMEM ? status : TN_OK;
-    uint64_t size = tn_source_size(source);
-    status = size <= TN_RAW_DOCUMENT_MAX ? tn_source_copy(source, 0, size, arena, &text, NULL) : TN_ERR_LIMIT;
-    tn_source_close(source);
-    if (!status)
-        status = tn_descriptors_parse((const char *)text, (size_t)size, set, NULL);
-    if (status)
-        *set = NULL;
-    return status == TN_ERR_NOMEM ? status : TN_OK;
-}
-
 /* Whether it speaks of data; without a tensor there is a file for it all the same. */
 static bool has_data(const tn_descriptors *set)
 {
@@ -69,20 +50,22 @@ static bool has_data(const tn_descriptors *set)
     return data;
 }
 
-/* The path of the data that an old document speaks of; NULL: of none, or it is no such document. */
+/* The path of the data of the old document; NULL: it has none, or is no such document. */
 static tn_status find_old_data(tn_writer *w, const char **data, tn_error *err)
 {
-    tn_descriptors *set;
+    tn_descriptors *set = NULL;
+    tn_text text;
     const char *name = NULL;
     *data = NULL;
-    tn_status status = load_old(w->path, &w->arena, &set);
-    if (set && has_data(set)) {
+    tn_status status = tn_load_text(w->path, TN_RAW_DOCUMENT_MAX, &w->arena, &text, err);
+    if (!status && text.ptr)
+        status = tn_descriptors_parse(text.ptr, text.len, &set, NULL);
+    if (!status && set && has_data(set)) {
         status = set->count ? tn_raw_data_name(&set->items[0], TN_NO_OFFSET, &w->arena, &name, NULL) : TN_OK;
         if (!status && !(*data = tn_raw_data_path(w->path, name, &w->arena)))
             status = TN_ERR_NOMEM;
     }
-    if (set)
-        tn_descriptors_free(set);
+    tn_descriptors_free(set);
     return status == TN_ERR_NOMEM ? tn_fail_nomem(err) : TN_OK;
 }
 

@@ -1,9 +1,9 @@
-/* formats/safetensors/metadata.c - what stands in `__metadata__`: text of
- * the user, and Tenon's records as JSON text.
+/* formats/safetensors/metadata.c - the contents of `__metadata__`: text of the
+ * user, and Tenon's records as JSON text.
  *
- * Metadata of a tensor, and metadata of the file that is not text, is a field
- * `meta` of a record.  A value that JSON cannot hold exactly is null there and
- * stands under the same key, as CBOR in hexadecimal, in the field `cbor`. */
+ * The field `meta` of a record holds the metadata of a tensor, or metadata of the
+ * file that is not text.  A value that JSON cannot hold exactly is null there;
+ * the field `cbor` has it under the same key, as CBOR in hexadecimal. */
 #include "formats/safetensors/safetensors.h"
 #include "base/error.h"
 #include "bytes/transcode.h"
@@ -18,28 +18,29 @@ static const char *pair_key(const void *owner, size_t i)
 
 /* --- reading records --- */
 
-/* A record as it was found: the two fields that make its metadata, and the mark of the file record. */
-typedef struct found {
+/* The fields of a record that need more than a conversion to CBOR. */
+typedef struct fields {
     tn_text meta, cbor;
-    bool    fillers;
-} found;
+    bool    fillers;            /* of the file record */
+} fields;
 
-/* Takes a record.  Its other fields are appended to `fields` as items of a
- * CBOR map; the file record (`fields` is NULL) has none that are kept. */
-static void take_record(tn_json *j, found *r, tn_buf *fields)
+/* Reads a record and appends its other fields to `others` as items of a CBOR map; the file record (`others`
+ * is NULL) has none. */
+static void take_fields(tn_json *j, fields *r, tn_buf *others)
 {
     tn_text key;
     tn_json_object(j);
     while (tn_json_key(j, &key)) {
-        tn_text *own = tn_text_is(key, "meta") ? &r->meta : tn_text_is(key, "cbor") ? &r->cbor : NULL;
-        if (own && own->len) {
+        bool meta = tn_text_is(key, "meta"), own = meta || tn_text_is(key, "cbor");
+        tn_text *value = meta ? &r->meta : &r->cbor;
+        if (own && value->len) {
             tn_json_reject(j, TN_ERR_CORRUPT, "the field %s is there twice", tn_quote(key.ptr, key.len).text);
         } else if (own) {
-            *own = tn_json_raw(j);
-        } else if (fields && !tn_text_is(key, "file")) {        /* that one is zTensor's */
-            tn_cbor_put_text(fields, key.ptr, key.len);
-            tn_json_to_cbor(j, fields);
-        } else if (!fields && tn_text_is(key, "fillers")) {
+            *value = tn_json_raw(j);
+        } else if (others && !tn_text_is(key, "file")) {        /* only zTensor has that one */
+            tn_cbor_put_text(others, key.ptr, key.len);
+            tn_json_to_cbor(j, others);
+        } else if (!others && tn_text_is(key, "fillers")) {
             r->fillers = tn_json_bool(j);
         } else {
             tn_json_skip(j);
@@ -48,7 +49,7 @@ static void take_record(tn_json *j, found *r, tn_buf *fields)
     tn_json_done(j);
 }
 
-/* Appends the one CBOR item that `hex` spells. */
+/* Appends the CBOR item that `hex` is the text of. */
 static void put_hex(tn_json *j, tn_text hex, tn_buf *out)
 {
     size_t begin = out->size;
@@ -102,7 +103,7 @@ static void join_meta(tn_json *meta, tn_json *special, tn_buf *out)
 }
 
 /* Appends the metadata of a record as a CBOR map; failures are j's. */
-static void put_found_meta(tn_json *j, const found *r, tn_buf *out)
+static void put_meta_map(tn_json *j, const fields *r, tn_buf *out)
 {
     static const tn_text none = { "{}", 2 };
     tn_text meta = r->meta.len ? r->meta : none, special = r->cbor.len ? r->cbor : none;
@@ -110,21 +111,24 @@ static void put_found_meta(tn_json *j, const found *r, tn_buf *out)
     tn_json_init(&m, meta.ptr, meta.len, j->arena);
     tn_json_init(&s, special.ptr, special.len, j->arena);
     join_meta(&m, &s, out);
-    if (m.status || s.status)
-        tn_json_reject(j, m.status ? m.status : s.status, "%s", m.status ? m.why : s.why);
+    const tn_json *failed = m.status ? &m : &s;
+    if (failed->status)
+        tn_json_reject(j, failed->status, "%s", failed->why);
 }
 
-/* The text of a record is inside a string: places in it are no places in the file. */
-static tn_status fail_record(const tn_json *j, const tn_buf *out, const char *key, uint64_t at, tn_error *err)
+/* The text of a record is inside a string: its bytes are not those of the file. */
+static tn_status check_record(const tn_json *j, const tn_buf *out, const tn_st_pair *pair, tn_error *err)
 {
     if (out->bad || j->status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
+    if (!j->status)
+        return TN_OK;
     tn_status status = j->status == TN_ERR_TRUNCATED ? TN_ERR_CORRUPT : j->status;
-    return tn_fail_at(err, status, at, "metadata key %s: expected a record of Tenon: %s",
-                      tn_quote_z(key).text, j->why);
+    return tn_fail_at(err, status, pair->at, "metadata key %s: expected a record of Tenon: %s",
+                      tn_quote_z(pair->key).text, j->why);
 }
 
-/* The pair of this key, which is no longer the file's own metadata; NULL: there is none. */
+/* The pair of this key, or NULL.  It is no longer metadata of the user. */
 static const tn_st_pair *claim_pair(tn_st_metadata *m, const char *key)
 {
     size_t i = tn_names_find(&m->names, m, pair_key, key);
@@ -149,17 +153,17 @@ tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *n
     if (!pair)
         return TN_OK;
     tn_buf cbor = { 0 };
-    found r = { 0 };
+    fields r = { 0 };
     tn_json j;
     tn_json_init(&j, pair->value.ptr, pair->value.len, arena);
     tn_cbor_open_map(&cbor);
-    take_record(&j, &r, &cbor);
+    take_fields(&j, &r, &cbor);
     if (r.meta.len || r.cbor.len) {
-        tn_cbor_put_text(&cbor, "meta", 4);
-        put_found_meta(&j, &r, &cbor);
+        tn_cbor_put_z(&cbor, "meta");
+        put_meta_map(&j, &r, &cbor);
     }
     tn_cbor_close(&cbor);
-    tn_status status = cbor.bad || j.status ? fail_record(&j, &cbor, pair->key, pair->at, err) : TN_OK;
+    tn_status status = check_record(&j, &cbor, pair, err);
     if (!status) {
         *record = (tn_text){ tn_arena_copy(arena, cbor.data, cbor.size), cbor.size };
         status = record->ptr ? TN_OK : tn_fail_nomem(err);
@@ -174,16 +178,16 @@ static tn_status read_file_record(tn_st_metadata *m, tn_file *file, tn_error *er
     if (!pair)
         return TN_OK;
     tn_buf cbor = { 0 };
-    found r = { 0 };
+    fields r = { 0 };
     tn_json j;
     tn_json_init(&j, pair->value.ptr, pair->value.len, &file->arena);
-    take_record(&j, &r, NULL);
-    put_found_meta(&j, &r, &cbor);
+    take_fields(&j, &r, NULL);
+    put_meta_map(&j, &r, &cbor);
     m->fillers = r.fillers;
-    tn_status status = cbor.bad || j.status ? fail_record(&j, &cbor, pair->key, pair->at, err) : TN_OK;
+    tn_status status = check_record(&j, &cbor, pair, err);
+    const tn_text map = { (const char *)cbor.data, cbor.size };
     if (!status)
-        status = tn_meta_parse_map((tn_text){ (const char *)cbor.data, cbor.size }, pair->at, &file->arena,
-                                   &m->file_meta, &m->nfile_meta, err);
+        status = tn_meta_parse_map(map, pair->at, &file->arena, &m->file_meta, &m->nfile_meta, err);
     tn_buf_free(&cbor);
     return status;
 }
@@ -210,8 +214,6 @@ static tn_status add_pair(tn_st_metadata *m, const tn_st_pair *pair, tn_error *e
 tn_status tn_st_metadata_read(tn_st_metadata *m, tn_file *file, tn_json *j, uint64_t base, tn_error *err)
 {
     tn_text key;
-    if (!tn_names_init(&m->names, 0))
-        return tn_fail_nomem(err);
     tn_json_object(j);
     while (tn_json_key(j, &key)) {
         tn_st_pair pair = { .at = base + j->pos, .value = tn_json_string(j) };
@@ -219,11 +221,8 @@ tn_status tn_st_metadata_read(tn_st_metadata *m, tn_file *file, tn_json *j, uint
             return tn_fail_at(err, j->status, base + j->at, "metadata key %s: %s",
                               tn_quote(key.ptr, key.len).text, j->why);
         pair.key = tn_file_text(file, key, "metadata key", pair.at, err);
-        if (!pair.key)
+        if (!pair.key || add_pair(m, &pair, err))
             return err->status;
-        tn_status status = add_pair(m, &pair, err);
-        if (status)
-            return status;
     }
     if (j->status)
         return tn_fail_at(err, j->status, base + j->at, TN_ST_METADATA ": %s", j->why);
@@ -260,7 +259,7 @@ tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, 
     const char **files = tn_grow(all->from, all->count, &all->from_cap, sizeof *files);
     if (files)
         all->from = files;
-    if (!items || !files || (!all->names.slots && !tn_names_init(&all->names, 0)))
+    if (!items || !files)
         return tn_fail_nomem(err);
     items[all->count] = *meta;
     files[all->count] = from;
@@ -296,9 +295,9 @@ tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const cha
         const tn_st_pair *pair = &m->pairs[i];
         if (pair->claimed)
             continue;
-        tn_meta meta = { .key = pair->key, .text = tn_file_text(file, pair->value, "metadata value", pair->at,
-                                                                err) };
-        status = meta.text ? tn_st_merge(all, &meta, from, pair->at, err) : err->status;
+        const char *text = tn_file_text(file, pair->value, "metadata value", pair->at, err);
+        const tn_meta meta = { .key = pair->key, .text = text };
+        status = text ? tn_st_merge(all, &meta, from, pair->at, err) : err->status;
     }
     for (size_t i = 0; i < m->nfile_meta && !status; i++)
         status = tn_st_merge(all, &m->file_meta[i], from, TN_NO_OFFSET, err);
@@ -318,10 +317,8 @@ tn_status tn_st_reserved_init(tn_st_reserved *r, const tn_meta *meta, size_t n, 
     for (size_t i = 0; i < n; i++) {
         if (!tn_begins_with(meta[i].key, TN_ST_RECORD))
             continue;
-        if ((!r->any && !tn_names_init(&r->names, 0)) ||
-            tn_names_add(&r->names, meta, reserved_name, i) == TN_NAMES_NOMEM)
+        if (tn_names_add(&r->names, meta, reserved_name, i) == TN_NAMES_NOMEM)
             return tn_fail_nomem(err);
-        r->any = true;
     }
     return TN_OK;
 }
@@ -333,28 +330,19 @@ void tn_st_reserved_free(tn_st_reserved *r)
 
 size_t tn_st_reserved_find(const tn_st_reserved *r, const char *name)
 {
-    return r->any ? tn_names_find(&r->names, r->meta, reserved_name, name) : SIZE_MAX;
+    return tn_names_find(&r->names, r->meta, reserved_name, name);
 }
 
 tn_status tn_st_fail_reserved(const char *key, tn_error *err)
 {
-    return tn_fail(
-        err, TN_ERR_LOSS, "metadata key %s would be read back as %s", tn_quote_z(key).text,
-        strcmp(key, TN_ST_FILE_RECORD) == 0 ? "Tenon's record of the file" : "Tenon's record of a tensor");
-}
-
-/* Puts a comma between items, and not before the first. */
-static void separate(tn_buf *out, bool *any)
-{
-    if (*any)
-        tn_buf_putc(out, ',');
-    *any = true;
+    const char *what = strcmp(key, TN_ST_FILE_RECORD) == 0 ? "the file" : "a tensor";
+    return tn_fail(err, TN_ERR_LOSS, "metadata key %s would be read back as Tenon's record of %s",
+                   tn_quote_z(key).text, what);
 }
 
 static void put_item(tn_buf *out, tn_buf *special, const tn_meta *m)
 {
-    tn_json_put_z(out, m->key);
-    tn_buf_putc(out, ':');
+    tn_json_put_key(out, m->key);
     if (m->text) {
         tn_json_put_z(out, m->text);
         return;
@@ -362,10 +350,8 @@ static void put_item(tn_buf *out, tn_buf *special, const tn_meta *m)
     if (tn_cbor_to_json(m->cbor, m->cbor_size, out))
         return;
     tn_buf_puts(out, "null");
-    if (special->size)
-        tn_buf_putc(special, ',');
-    tn_json_put_z(special, m->key);
-    tn_buf_puts(special, ":\"");
+    tn_json_put_key(special, m->key);
+    tn_buf_putc(special, '"');
     for (size_t i = 0; i < m->cbor_size; i++)
         tn_buf_printf(special, "%02x", m->cbor[i]);
     tn_buf_putc(special, '"');
@@ -375,14 +361,11 @@ static void put_item(tn_buf *out, tn_buf *special, const tn_meta *m)
 static void put_meta_fields(tn_buf *out, const tn_meta *meta, size_t n, bool with_text)
 {
     tn_buf special = { 0 };
-    bool any = false;
-    tn_buf_puts(out, "\"meta\":{");
-    for (size_t i = 0; i < n; i++) {
-        if (!meta[i].key || (meta[i].text && !with_text))
-            continue;
-        separate(out, &any);
-        put_item(out, &special, &meta[i]);
-    }
+    tn_json_put_key(out, "meta");
+    tn_buf_putc(out, '{');
+    for (size_t i = 0; i < n; i++)
+        if (meta[i].key && (with_text || !meta[i].text))
+            put_item(out, &special, &meta[i]);
     tn_buf_putc(out, '}');
     if (special.size) {
         tn_buf_puts(out, ",\"cbor\":{");
@@ -421,13 +404,11 @@ void tn_st_put_file(tn_st_put *p, const tn_meta *meta, size_t n, bool fillers)
 {
     bool other = false;
     for (size_t i = 0; i < n; i++) {
-        if (!meta[i].key)
-            continue;
-        other |= !meta[i].text;
-        if (!meta[i].text)
-            continue;
-        put_key(p, "", meta[i].key);
-        tn_json_put_z(p->out, meta[i].text);
+        if (meta[i].key && meta[i].text) {
+            put_key(p, "", meta[i].key);
+            tn_json_put_z(p->out, meta[i].text);
+        }
+        other |= meta[i].key && !meta[i].text;
     }
     if (!fillers && !other)
         return;
@@ -436,15 +417,17 @@ void tn_st_put_file(tn_st_put *p, const tn_meta *meta, size_t n, bool fillers)
     tn_buf_putc(&json, '{');
     if (other)
         put_meta_fields(&json, meta, n, false);
-    if (fillers)
-        tn_buf_puts(&json, other ? ",\"fillers\":true" : "\"fillers\":true");
+    if (fillers) {
+        tn_json_put_key(&json, "fillers");
+        tn_buf_puts(&json, "true");
+    }
     tn_buf_putc(&json, '}');
     put_value(p, &json);
 }
 
-/* The fields of a CBOR record but its metadata, which comes from the tensor.  A
- * record holds text, integers and what once was JSON: all exact in JSON. */
-static void put_fields(tn_buf *out, tn_text record, bool *any)
+/* All fields of a CBOR record but its metadata, which comes from the tensor.  A
+ * record holds text, integers and values that came from JSON: all exact in JSON. */
+static void put_fields(tn_buf *out, tn_text record)
 {
     tn_arena arena = { 0 };
     tn_cbor c;
@@ -455,7 +438,7 @@ static void put_fields(tn_buf *out, tn_text record, bool *any)
         tn_text value = tn_cbor_raw(&c);
         if (tn_text_is(key, "meta"))
             continue;
-        separate(out, any);
+        tn_json_put_comma(out);
         tn_json_put_string(out, key.ptr, key.len);
         tn_buf_putc(out, ':');
         out->bad |= !tn_cbor_to_json(value.ptr, value.len, out);
@@ -468,15 +451,12 @@ void tn_st_put_record(tn_st_put *p, const char *name, tn_text record, const tn_m
 {
     if (!record.len && !n)
         return;
-    bool any = false;
     tn_buf json = { 0 };
     tn_buf_putc(&json, '{');
     if (record.len)
-        put_fields(&json, record, &any);
-    if (n) {
-        separate(&json, &any);
+        put_fields(&json, record);
+    if (n)
         put_meta_fields(&json, meta, n, true);
-    }
     tn_buf_putc(&json, '}');
     put_key(p, TN_ST_RECORD, name);
     put_value(p, &json);

@@ -1,27 +1,27 @@
-/* formats/safetensors/read.c - the header: a length, a JSON object with one
- * entry a tensor, then the data. */
+/* formats/safetensors/read.c - the header: a length, and a JSON object with one
+ * entry per tensor.  The data follows. */
 #include "formats/safetensors/safetensors.h"
 #include "base/cursor.h"
 #include "base/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { LENGTH_BYTES = 8, USUAL_ENTRY = 96 };
 
-/* One shard being read.  `err` is never NULL inside this folder: tn_file_text()
- * tells its status through it. */
+/* The shard being read. */
 typedef struct reader {
     tn_file        *file;
     uint32_t        shard;
     uint64_t        data_size;
-    uint64_t        next;           /* where the data of the next entry lies if all are in order */
+    uint64_t        next;           /* offset of the next entry's data if all are in order */
     bool            unordered;
-    uint32_t        rank;           /* shape of the entry before */
+    uint32_t        rank;           /* of the previous entry's shape */
     const int64_t  *shape;
     tn_json         j;
     tn_st_metadata  metadata;
-    struct tn_st_index  *index;
-    struct { tn_text spelling; tn_dtype dtype; } seen[TN_DTYPE_COUNT];     /* types in order of appearance */
+    struct tn_st_index *index;
+    tn_dtype        seen[TN_DTYPE_COUNT];   /* types in order of appearance */
     size_t          nseen;
 } reader;
 
@@ -72,52 +72,45 @@ tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_t
 
 /* --- one entry --- */
 
-enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4 };
+enum { DTYPE, SHAPE, OFFSETS, FIELDS };
+static const tn_text field_names[FIELDS] = { { "dtype", 5 }, { "shape", 5 }, { "data_offsets", 12 } };
 
 static unsigned field_of(tn_text key)
 {
-    return tn_text_is(key, "dtype") ? DTYPE : tn_text_is(key, "shape") ? SHAPE
-         : tn_text_is(key, "data_offsets") ? OFFSETS : 0;
+    unsigned field = 0;
+    while (field < FIELDS && !tn_text_equal(key, field_names[field]))
+        field++;
+    return field;
 }
 
-static const char *field_name(unsigned field)
+static bool has_name(tn_dtype dtype, tn_text name)
 {
-    return field == DTYPE ? "dtype" : field == SHAPE ? "shape" : "data_offsets";
+    const tn_dtype_info *info = tn_dtype_get(dtype);
+    return info && info->safetensors && tn_text_is(name, info->safetensors);
 }
 
-/* A file has few types and many tensors: those met before are tried first. */
-static tn_dtype find_type(reader *r, tn_text spelling, const char **type)
+/* A file has few types and many tensors, so types that were seen are tried first. */
+static tn_dtype find_type(reader *r, tn_text name)
 {
-    for (size_t i = 0; i < r->nseen; i++) {
-        tn_text known = r->seen[i].spelling;
-        if (known.len == spelling.len && memcmp(known.ptr, spelling.ptr, known.len) == 0) {
-            *type = known.ptr;
-            return r->seen[i].dtype;
-        }
-    }
-    for (unsigned i = 1; i < TN_DTYPE_COUNT; i++) {
-        const tn_dtype_info *info = tn_dtype_get((tn_dtype)i);
-        if (!info || !info->safetensors || !tn_text_is(spelling, info->safetensors))
-            continue;
-        r->seen[r->nseen].spelling = (tn_text){ info->safetensors, spelling.len };
-        r->seen[r->nseen++].dtype = info->dtype;
-        *type = info->safetensors;
-        return info->dtype;
-    }
-    *type = NULL;
+    for (size_t i = 0; i < r->nseen; i++)
+        if (has_name(r->seen[i], name))
+            return r->seen[i];
+    for (tn_dtype i = 1; i < TN_DTYPE_COUNT; i++)
+        if (has_name(i, name))
+            return r->seen[r->nseen++] = i;
     return TN_UNKNOWN;
 }
 
 static void read_type(reader *r, tn_entry *e)
 {
     tn_error why;
-    tn_text spelling = tn_json_string(&r->j);
+    tn_text name = tn_json_string(&r->j);
     if (r->j.status)
         return;
-    e->dtype = find_type(r, spelling, &e->stored.type);
-    if (!e->stored.type)
-        e->stored.type = tn_file_text(r->file, spelling, "type", e->at, &why);
-    if (!e->stored.type)
+    e->dtype = find_type(r, name);
+    if (e->dtype != TN_UNKNOWN)
+        e->stored.type = tn_dtype_get(e->dtype)->safetensors;
+    else if (!(e->stored.type = tn_file_text(r->file, name, "type", e->at, &why)))
         tn_json_reject(&r->j, why.status, "%.150s", why.text);
 }
 
@@ -158,28 +151,28 @@ static void read_offsets(reader *r, tn_entry *e)
 
 static void read_fields(reader *r, tn_entry *e)
 {
-    unsigned have = 0;
+    unsigned seen = 0;
     tn_text key;
     tn_json *j = &r->j;
     tn_json_object(j);
     while (tn_json_key(j, &key)) {
         unsigned field = field_of(key);
-        if (have & field)
-            tn_json_reject(j, TN_ERR_CORRUPT, "%s is there twice", field_name(field));
-        have |= field;
+        if (field < FIELDS && seen & 1u << field)
+            tn_json_reject(j, TN_ERR_CORRUPT, "%s is there twice", field_names[field].ptr);
+        seen |= 1u << field;
         switch (field) {
         case DTYPE:   read_type(r, e); break;
         case SHAPE:   read_shape(r, e); break;
         case OFFSETS: read_offsets(r, e); break;
-        default:      tn_json_skip(j);          /* later versions may say more */
+        default:      tn_json_skip(j);          /* of a later version */
         }
     }
-    unsigned missing = ~have & (DTYPE | SHAPE | OFFSETS);
-    if (missing && !j->status)
-        tn_json_reject(j, TN_ERR_CORRUPT, "it has no %s", field_name(missing & -missing));
+    for (unsigned field = 0; field < FIELDS; field++)
+        if (!(seen & 1u << field))
+            tn_json_reject(j, TN_ERR_CORRUPT, "it has no %s", field_names[field].ptr);
 }
 
-/* Elements narrower than a byte must fill whole bytes together. */
+/* Elements of less than 8 bits must fill whole bytes together. */
 static tn_status check_whole_bytes(const tn_entry *e, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(e->dtype);
@@ -236,6 +229,13 @@ static tn_status read_entries(reader *r, tn_error *err)
     return status;
 }
 
+tn_st_filler tn_st_filler_name(size_t number)
+{
+    tn_st_filler name;
+    snprintf(name.text, sizeof name.text, TN_ST_FILLER_START "%zu" TN_ST_FILLER_END, number);
+    return name;
+}
+
 bool tn_st_is_filler(const char *name)
 {
     static const char start[] = TN_ST_FILLER_START, end[] = TN_ST_FILLER_END;
@@ -246,8 +246,8 @@ bool tn_st_is_filler(const char *name)
     return digits && strcmp(number + digits, end) == 0;
 }
 
-/* The metadata may stand after the entries, so their records are given to them
- * when all is read.  Fillers are marked, and hidden once the ranges are checked. */
+/* The metadata may stand after the entries, so entries get their records when all
+ * is read.  Fillers are marked, and hidden once the ranges are checked. */
 static tn_status apply_records(reader *r, size_t first, tn_st_merged *all, tn_error *err)
 {
     tn_file *file = r->file;
@@ -273,29 +273,23 @@ tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *in
 {
     reader r = { .file = file, .shard = shard, .index = index };
     tn_text json = { 0 };
-    tn_arena header = { 0 };    /* what is kept of it is copied */
-    tn_status status = tn_st_load_header(file, shard, &header, &json, err);
-    if (status) {
-        tn_arena_free(&header);
-        return status;
-    }
-    r.data_size = tn_source_size(file->shards[shard].source) - file->shards[shard].data_begin;
-    tn_json_init(&r.j, json.ptr, json.len, &file->arena);
+    tn_arena header = { 0 };    /* freed at the end: the file keeps copies */
     size_t first = file->count;
-    status = tn_file_expect(file, first + json.len / USUAL_ENTRY, err);
-    if (!status)
-        status = read_entries(&r, err);
-    if (!status)
-        status = apply_records(&r, first, all, err);
-    if (!status)
-        status = tn_st_metadata_merge(&r.metadata, file, file->shards[shard].path, all, err);
+    bool failed = tn_st_load_header(file, shard, &header, &json, err);
+    if (!failed) {
+        r.data_size = tn_source_size(file->shards[shard].source) - file->shards[shard].data_begin;
+        tn_json_init(&r.j, json.ptr, json.len, &file->arena);
+        failed = tn_file_expect(file, first + json.len / USUAL_ENTRY, err) || read_entries(&r, err) ||
+                 apply_records(&r, first, all, err) ||
+                 tn_st_metadata_merge(&r.metadata, file, file->shards[shard].path, all, err);
+    }
     tn_st_metadata_free(&r.metadata);
     tn_arena_free(&header);
     all->unordered |= r.unordered || r.next != r.data_size;
-    return status;
+    return failed ? err->status : TN_OK;
 }
 
-/* Takes the fillers out of the list.  Their names must be unique too: other readers see them. */
+/* Removes the fillers.  Their names must be unique too: other readers see them. */
 static tn_status hide_fillers(tn_file *file, tn_error *err)
 {
     tn_status status = tn_file_index_names(file, err);
@@ -330,7 +324,7 @@ static tn_status check_tiling(tn_file *file, tn_error *err)
     tn_error twice;
     if (!status || tn_file_index_names(file, &twice) != TN_ERR_CORRUPT)
         return status;
-    *err = twice;               /* a name twice explains ranges that overlap, not the other way round */
+    *err = twice;               /* a duplicate name explains ranges that overlap */
     return TN_ERR_CORRUPT;
 }
 
@@ -345,14 +339,12 @@ tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *er
 static tn_status open_one(tn_file *file, tn_error *err)
 {
     tn_st_merged all = { 0 };
-    tn_status status = tn_st_read_shard(file, 0, NULL, &all, err);
-    if (!status)
-        status = tn_st_finish_open(file, &all, err);
+    bool failed = tn_st_read_shard(file, 0, NULL, &all, err) || tn_st_finish_open(file, &all, err);
     tn_st_merged_free(&all);
-    return status;
+    return failed ? err->status : TN_OK;
 }
 
-/* JSON from the first byte on, read as a length, is far beyond the limit. */
+/* An index is JSON from its first byte, which read as a length is far beyond the limit. */
 static bool is_index(const tn_file *file)
 {
     uint8_t head[LENGTH_BYTES];
@@ -360,7 +352,7 @@ static bool is_index(const tn_file *file)
     if (tn_source_size(source) < sizeof head || tn_source_read(source, 0, head, sizeof head, NULL))
         return false;
     size_t i = 0;
-    while (i < sizeof head && (head[i] == ' ' || head[i] == '\n' || head[i] == '\r' || head[i] == '\t'))
+    while (i < sizeof head && tn_is_space((char)head[i]))
         i++;
     return (i == sizeof head || head[i] == '{') && tn_load_u64le(head) > TN_ST_HEADER_MAX;
 }

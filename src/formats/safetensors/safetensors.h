@@ -75,7 +75,6 @@ tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const cha
 typedef struct tn_st_reserved {
     const tn_meta *meta;
     tn_names       names;
-    bool           any;
 } tn_st_reserved;
 tn_status tn_st_reserved_init(tn_st_reserved *r, const tn_meta *meta, size_t n, tn_error *err);
 void      tn_st_reserved_free(tn_st_reserved *r);
@@ -99,7 +98,9 @@ void tn_st_put_end(tn_st_put *p);
  * length and its first byte; the shard's data_begin is set. */
 tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_text *json, tn_error *err);
 
-/* The name is one that a filler has. */
+/* Fillers are U8 arrays that align what follows them. */
+typedef struct tn_st_filler { char text[64]; } tn_st_filler;
+tn_st_filler tn_st_filler_name(size_t number);
 bool tn_st_is_filler(const char *name);
 
 struct tn_st_index;

@@ -1,9 +1,9 @@
 /* formats/safetensors/set.c - the names of a set, and the set that it replaces.
  *
- *     STEM.safetensors.index.json               the index: the set is what it names
+ *     STEM.safetensors.index.json               the index, which names the files of the set
  *     STEM-00001-of-00002.safetensors           files of a set that replaced nothing
- *     STEM-0123abcd-00001-of-00002.safetensors  files of one that did
- *     STEM.safetensors                          a single file: loaders take it before the index */
+ *     STEM-0123abcd-00001-of-00002.safetensors  files of a set that replaced another
+ *     STEM.safetensors                          a single file: loaders prefer it to the index */
 #include "formats/safetensors/safetensors.h"
 #include "base/error.h"
 #include "bytes/json.h"
@@ -43,7 +43,7 @@ const char *tn_st_member_name(tn_writer *w, size_t i, const char *id)
                            id ? "-" : "", id ? id : "", i + 1, out->nfiles);
 }
 
-/* "00001" and more digits; the text behind them, or NULL. */
+/* The text behind five digits or more, or NULL. */
 static const char *skip_number(const char *text)
 {
     size_t n = strspn(text, "0123456789");
@@ -58,7 +58,7 @@ static bool is_numbered(const char *text)
     return text && strcmp(text, TN_ST_SUFFIX) == 0;
 }
 
-/* Whether a name is one that a set of this path can have given. */
+/* Whether a set at this path can have a file of this name. */
 static bool is_member(const char *path, const char *name)
 {
     const char *base = tn_base_name(path);
@@ -85,9 +85,9 @@ static const char *old_name(const void *owner, size_t i)
     return ((const old_names *)owner)->items[i];
 }
 
-/* Keeps a name once; tensors of one file mostly follow each other. */
 static tn_status keep_name(old_names *all, tn_arena *arena, tn_text name, tn_error *err)
 {
+    /* most tensors are in the same file as the one before */
     if (all->count && tn_text_is(name, all->items[all->count - 1]))
         return TN_OK;
     const char **grown = tn_grow(all->items, all->count, &all->cap, sizeof *grown);
@@ -102,54 +102,36 @@ static tn_status keep_name(old_names *all, tn_arena *arena, tn_text name, tn_err
     return added == TN_NAMES_NOMEM ? tn_fail_nomem(err) : TN_OK;
 }
 
-/* The files of the weight_map.  A text that is no index names none. */
+/* Collects the file names of the weight_map.  A text that is no index has none. */
 static tn_status read_names(old_names *all, tn_arena *arena, tn_text text, tn_error *err)
 {
     tn_json j;
     tn_text key, name;
-    tn_status status = TN_OK;
     tn_json_init(&j, text.ptr, text.len, arena);
     tn_json_object(&j);
-    while (!status && tn_json_key(&j, &key)) {
+    while (tn_json_key(&j, &key)) {
         if (!tn_text_is(key, "weight_map")) {
             tn_json_skip(&j);
             continue;
         }
         tn_json_object(&j);
-        while (!status && tn_json_key(&j, &key)) {
+        while (tn_json_key(&j, &key)) {
             name = tn_json_string(&j);
-            if (!j.status)
-                status = keep_name(all, arena, name, err);
+            if (!j.status && keep_name(all, arena, name, err))
+                return err->status;
         }
     }
-    return j.status == TN_ERR_NOMEM ? tn_fail_nomem(err) : status;
+    return j.status == TN_ERR_NOMEM ? tn_fail_nomem(err) : TN_OK;
 }
 
-static tn_status load_old(const char *path, tn_arena *arena, tn_text *text)
-{
-    tn_source *source;
-    const uint8_t *bytes;
-    tn_status status = tn_source_open(path, TN_IO_PREAD, &source, NULL);
-    if (status)
-        return status;
-    status = tn_source_size(source) > TN_ST_HEADER_MAX ? TN_ERR_LIMIT : TN_OK;
-    if (!status)
-        status = tn_source_copy(source, 0, tn_source_size(source), arena, &bytes, NULL);
-    if (!status)
-        *text = (tn_text){ (const char *)bytes, (size_t)tn_source_size(source) };
-    tn_source_close(source);
-    return status;
-}
-
-/* Files that the old index names become obsolete, if they have the name of a member: an index may say
- * anything. */
-static tn_status give_up_shards(tn_writer *w, const char *index, tn_error *err)
+/* The files that the old index names become obsolete if their names are those of a set: an index may name any
+ * file. */
+static tn_status replace_shards(tn_writer *w, const char *index, tn_error *err)
 {
     tn_arena arena = { 0 };
     old_names all = { 0 };
     tn_text text = { 0 };
-    bool good = tn_names_init(&all.names, 0) && load_old(index, &arena, &text) != TN_ERR_NOMEM;
-    tn_status status = good ? TN_OK : tn_fail_nomem(err);
+    tn_status status = tn_load_text(index, TN_ST_HEADER_MAX, &arena, &text, err);
     if (!status && text.len)
         status = read_names(&all, &arena, text, err);
     for (size_t i = 0; i < all.count && !status; i++) {
@@ -185,7 +167,7 @@ static tn_status plan_single(tn_writer *w, tn_error *err)
         return fail_exists(index, " and its set could be taken for the new file", err);
     tn_status status = tn_writer_add_obsolete(w, index, err);
     w->obsolete_head = true;
-    return status ? status : give_up_shards(w, path, err);
+    return status ? status : replace_shards(w, path, err);
 }
 
 static tn_status check_members(tn_writer *w, tn_st_out *out, tn_error *err)
@@ -224,7 +206,7 @@ tn_status tn_st_plan_old(tn_writer *w, tn_st_out *out, tn_error *err)
     if (!status && tn_exists_beside(w->path, tn_base_name(index)) && w->options.replace) {
         out->replaces = true;
         w->like = NULL;
-        status = give_up_shards(w, index, err);
+        status = replace_shards(w, index, err);
         w->like = w->like ? w->like : index;
     }
     for (size_t i = 0; i < w->count && out->replaces; i++)

@@ -1,24 +1,19 @@
-/* formats/safetensors/write.c - the header is made before any data, because
+/* formats/safetensors/write.c - the header is written before any data, because
  * the data follows it.
  *
- * The format allows no gaps, so arrays of wide elements come first: each size
- * is a multiple of the ones after it and every array is aligned to its
+ * The format allows no gaps, so arrays of wide elements come first.  Each size is
+ * then a multiple of the sizes after it, and every array is aligned to its
  * element.  (A complex64 counts as 8 bytes, more than it needs.)  The header is
- * padded so that all of this begins at a multiple of the alignment. */
+ * padded so that the data begins at a multiple of the alignment. */
 #include "formats/safetensors/safetensors.h"
 #include "base/checked.h"
+#include "base/cursor.h"
 #include "base/error.h"
 #include "bytes/sink_set.h"
 
 #include <stdlib.h>
 
 enum { LENGTH_BYTES = 8, WIDEST_ELEMENT = 8, BLOCK = 4096 };
-
-static void store_u64le(uint8_t *p, uint64_t v)
-{
-    for (int i = 0; i < 8; i++)
-        p[i] = (uint8_t)(v >> 8 * i);
-}
 
 /* --- planning --- */
 
@@ -40,8 +35,15 @@ static tn_status check_entry(const tn_writer *w, const tn_out_entry *e, tn_error
     return TN_OK;
 }
 
-/* Copies the file's metadata and takes out, where that is allowed, what would be read back as something
- * else. */
+/* Drops an item that would be read back as a record, if that is allowed. */
+static tn_status drop_item(const tn_writer *w, tn_meta *meta, tn_error *err)
+{
+    tn_status status = w->options.drop_metadata ? TN_OK : tn_st_fail_reserved(meta->key, err);
+    meta->key = NULL;
+    return status;
+}
+
+/* Copies the file's metadata without the items that would be read back as records. */
 static tn_status choose_meta(tn_writer *w, tn_st_out *out, tn_error *err)
 {
     tn_meta *meta = tn_arena_copy(&w->arena, w->meta, w->nmeta * sizeof *meta);
@@ -49,18 +51,13 @@ static tn_status choose_meta(tn_writer *w, tn_st_out *out, tn_error *err)
     if (!meta)
         return tn_fail_nomem(err);
     tn_status status = tn_st_reserved_init(&reserved, w->meta, w->nmeta, err);
-    for (size_t i = 0; i < w->nmeta && !status; i++) {
-        if (strcmp(meta[i].key, TN_ST_FILE_RECORD) != 0)
-            continue;
-        status = w->options.drop_metadata ? TN_OK : tn_st_fail_reserved(meta[i].key, err);
-        meta[i].key = NULL;
-    }
-    for (size_t i = 0; i < w->count && reserved.any && !status; i++) {
+    for (size_t i = 0; i < w->nmeta && !status; i++)
+        if (strcmp(meta[i].key, TN_ST_FILE_RECORD) == 0)
+            status = drop_item(w, &meta[i], err);
+    for (size_t i = 0; i < w->count && reserved.names.count && !status; i++) {
         size_t k = tn_st_reserved_find(&reserved, w->entries[i].name);
-        if (k == SIZE_MAX)
-            continue;
-        status = w->options.drop_metadata ? TN_OK : tn_st_fail_reserved(w->meta[k].key, err);
-        meta[k].key = NULL;
+        if (k != SIZE_MAX)
+            status = drop_item(w, &meta[k], err);
     }
     tn_st_reserved_free(&reserved);
     out->meta = meta;
@@ -88,30 +85,22 @@ static void order_entries(const tn_writer *w, const tn_st_out_file *f, size_t *o
 static void put_entry(tn_buf *b, const char *type, uint32_t rank, const int64_t *shape, uint64_t begin,
                       uint64_t end)
 {
-    tn_buf_puts(b, ":{\"dtype\":\"");
-    tn_buf_puts(b, type);
-    tn_buf_puts(b, "\",\"shape\":[");
-    for (uint32_t i = 0; i < rank; i++)
-        tn_buf_printf(b, i ? ",%lld" : "%lld", (long long)shape[i]);
-    tn_buf_printf(b, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin, (unsigned long long)end);
+    tn_buf_printf(b, "{\"dtype\":\"%s\",\"shape\":", type);
+    tn_json_put_shape(b, rank, shape);
+    tn_buf_printf(b, ",\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin, (unsigned long long)end);
 }
 
-static void separate(tn_buf *b)
-{
-    if (b->size > 1)
-        tn_buf_putc(b, ',');
-}
-
-/* The header's text; offsets of entries are set within the data section. */
+/* Writes the header's text and sets the offsets of entries in the data section. */
 static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, const size_t *order, tn_buf *b,
                             tn_error *err)
 {
     tn_st_put p = { .out = b };
     tn_buf_putc(b, '{');
     tn_st_put_file(&p, out->meta, out->nmeta, w->options.filler);
-    for (size_t i = f->first; i < f->last; i++)
-        tn_st_put_record(&p, w->entries[i].name, w->entries[i].more->record, w->entries[i].more->meta,
-                         w->entries[i].more->nmeta);
+    for (size_t i = f->first; i < f->last; i++) {
+        const tn_out_more *more = w->entries[i].more;
+        tn_st_put_record(&p, w->entries[i].name, more->record, more->meta, more->nmeta);
+    }
     tn_st_put_end(&p);
     uint64_t at = 0;
     for (size_t i = 0; i < f->last - f->first; i++) {
@@ -121,12 +110,10 @@ static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, con
             return tn_fail(err, TN_ERR_LIMIT, "the data would take more than 2^64 bytes");
         if (begin > at) {
             int64_t gap = (int64_t)(begin - at);
-            separate(b);
-            tn_buf_printf(b, "\"" TN_ST_FILLER_START "%zu" TN_ST_FILLER_END "\"", out->fillers++);
+            tn_json_put_key(b, tn_st_filler_name(out->fillers++).text);
             put_entry(b, "U8", 1, &gap, at, begin);
         }
-        separate(b);
-        tn_json_put_z(b, e->name);
+        tn_json_put_key(b, e->name);
         put_entry(b, tn_dtype_get(e->dtype)->safetensors, e->rank, e->shape, begin, end);
         e->offset = begin;
         at = end;
@@ -136,8 +123,8 @@ static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, con
     return b->bad ? tn_fail_nomem(err) : TN_OK;
 }
 
-/* Pads the header so that the data begins at a multiple of the alignment, and moves the entries there. */
-static tn_status settle(tn_writer *w, tn_st_out_file *f, tn_buf *b, tn_error *err)
+/* Pads the header so that the data is aligned, and adds its size to the offsets of the entries. */
+static tn_status finish_header(tn_writer *w, tn_st_out_file *f, tn_buf *b, tn_error *err)
 {
     uint64_t begin, end;
     if (!tn_align_u64(LENGTH_BYTES + b->size, w->options.align, &begin) ||
@@ -149,7 +136,7 @@ static tn_status settle(tn_writer *w, tn_st_out_file *f, tn_buf *b, tn_error *er
     char *header = b->bad ? NULL : tn_arena_alloc(&w->arena, (size_t)begin);
     if (!header)
         return tn_fail_nomem(err);
-    store_u64le((uint8_t *)header, b->size);
+    tn_store_u64le((uint8_t *)header, b->size);
     memcpy(header + LENGTH_BYTES, b->data, b->size);
     f->header = (tn_text){ header, (size_t)begin };
     if (w->files[f->file].member && w->files[f->file].sink)
@@ -172,37 +159,31 @@ static tn_status plan_file(tn_writer *w, tn_st_out *out, tn_st_out_file *f, tn_e
         return tn_fail_nomem(err);
     order_entries(w, f, order);
     f->first_filler = out->fillers;
-    tn_status status = put_header(w, out, f, order, &header, err);
+    bool failed = put_header(w, out, f, order, &header, err) || finish_header(w, f, &header, err);
     f->fillers = out->fillers - f->first_filler;
-    if (!status)
-        status = settle(w, f, &header, err);
     tn_buf_free(&header);
     free(order);
-    return status;
+    return failed ? err->status : TN_OK;
 }
 
 tn_status tn_st_plan(tn_writer *w, tn_error *err)
 {
-    tn_status status = TN_OK;
+    tn_st_out *out = tn_arena_zalloc(&w->arena, 1, sizeof *out);
+    tn_status status = out ? TN_OK : tn_fail_nomem(err);
     for (size_t i = 0; i < w->count && !status; i++)
         status = check_entry(w, &w->entries[i], err);
-    if (status)
-        return status;
-    tn_st_out *out = tn_arena_zalloc(&w->arena, 1, sizeof *out);
-    if (!out)
-        return tn_fail_nomem(err);
     w->state = out;
-    status = choose_meta(w, out, err);
-    if (!status)
-        status = tn_st_cut(w, out, err);
-    for (size_t i = 0; i < out->nfiles && !status; i++)
-        status = plan_file(w, out, &out->files[i], err);
-    return status ? status : tn_st_plan_index(w, out, err);
+    if (status || choose_meta(w, out, err) || tn_st_cut(w, out, err))
+        return err->status;
+    for (size_t i = 0; i < out->nfiles; i++)
+        if (plan_file(w, out, &out->files[i], err))
+            return err->status;
+    return tn_st_plan_index(w, out, err);
 }
 
 /* --- finishing --- */
 
-/* The files of a set have had their headers since they were made. */
+/* The headers of a set were written when its files were opened. */
 tn_status tn_st_finish(tn_writer *w, tn_error *err)
 {
     tn_st_out *out = w->state;
@@ -221,11 +202,12 @@ typedef struct edit {
     tn_st_metadata  old;
     tn_st_reserved  reserved;
     tn_arena        arena;
-    tn_buf          metadata, entries;
+    tn_buf          header;     /* its length and the metadata; then all of it */
+    tn_buf          entries;
     tn_st_put       put;
 } edit;
 
-/* An entry stays as its text; its record gets the tensor's present metadata. */
+/* Copies an entry.  Its record gets the tensor's present metadata. */
 static tn_status edit_entry(edit *x, tn_text key, tn_text value, tn_error *err)
 {
     const char *name = tn_arena_text(&x->arena, key.ptr, key.len);
@@ -235,19 +217,16 @@ static tn_status edit_entry(edit *x, tn_text key, tn_text value, tn_error *err)
     if (k != SIZE_MAX)
         return tn_st_fail_reserved(x->file->meta[k].key, err);
     tn_text record = { 0 };
-    tn_status status = tn_st_metadata_claim(&x->old, &x->arena, name, &record, err);
-    if (status)
-        return status;
+    if (tn_st_metadata_claim(&x->old, &x->arena, name, &record, err))
+        return err->status;
     const tn_tensor *t = tn_file_find(x->file, name);      /* NULL: a part of another, or a filler */
     tn_st_put_record(&x->put, name, record, t ? t->meta : NULL, t ? t->nmeta : 0);
-    tn_buf_putc(&x->entries, ',');
-    tn_json_put_string(&x->entries, name, key.len);
-    tn_buf_putc(&x->entries, ':');
+    tn_json_put_key(&x->entries, name);
     tn_buf_put(&x->entries, value.ptr, value.len);
     return TN_OK;
 }
 
-/* The old metadata, wherever it stands: entries need their records. */
+/* Reads the old metadata, which may stand behind the entries: they need their records. */
 static tn_status find_metadata(edit *x, tn_json ahead, tn_error *err)
 {
     tn_text key;
@@ -265,40 +244,34 @@ static tn_status edit_all(edit *x, tn_text json, tn_error *err)
     tn_text key;
     tn_json_init(&j, json.ptr, json.len, &x->arena);
     tn_json_object(&j);
-    tn_status status = find_metadata(x, j, err);
-    if (!status)
-        status = tn_st_reserved_init(&x->reserved, x->file->meta, x->file->nmeta, err);
-    for (size_t i = 0; i < x->file->nmeta && !status; i++)
+    if (find_metadata(x, j, err) ||
+        tn_st_reserved_init(&x->reserved, x->file->meta, x->file->nmeta, err))
+        return err->status;
+    for (size_t i = 0; i < x->file->nmeta; i++)
         if (strcmp(x->file->meta[i].key, TN_ST_FILE_RECORD) == 0)
-            status = tn_st_fail_reserved(TN_ST_FILE_RECORD, err);
-    if (status)
-        return status;
-    x->put.out = &x->metadata;
+            return tn_st_fail_reserved(TN_ST_FILE_RECORD, err);
+    tn_buf_fill(&x->header, 0, LENGTH_BYTES);
+    tn_buf_putc(&x->header, '{');
+    x->put.out = &x->header;
     tn_st_put_file(&x->put, x->file->meta, x->file->nmeta, x->old.fillers);
-    while (!status && tn_json_key(&j, &key)) {
+    while (tn_json_key(&j, &key)) {
         tn_text value = tn_json_raw(&j);
-        if (!j.status && !tn_text_is(key, TN_ST_METADATA))
-            status = edit_entry(x, key, value, err);
+        if (!j.status && !tn_text_is(key, TN_ST_METADATA) && edit_entry(x, key, value, err))
+            return err->status;
     }
     tn_st_put_end(&x->put);
-    if (!status && j.status)
-        status = tn_json_fail(&j, LENGTH_BYTES, err);
-    return status;
+    return j.status ? tn_json_fail(&j, LENGTH_BYTES, err) : TN_OK;
 }
 
-/* The header that fits where the old one was, or moves the data by whole
- * blocks, so that a file system can share them. */
-static tn_status join_header(edit *x, size_t old_size, tn_buf *b, tn_error *err)
+/* The new header fits where the old one was, or moves the data by whole blocks,
+ * so that a file system can share them. */
+static tn_status join_header(edit *x, size_t old_size, tn_error *err)
 {
-    size_t skip = x->metadata.size ? 0 : 1;        /* the first entry's comma */
-    tn_buf_fill(b, 0, LENGTH_BYTES);
-    tn_buf_putc(b, '{');
-    tn_buf_put(b, x->metadata.data, x->metadata.size);
+    tn_buf *b = &x->header;
     if (x->entries.size)
-        tn_buf_put(b, x->entries.data + skip, x->entries.size - skip);
+        tn_json_put_comma(b);
+    tn_buf_put(b, x->entries.data, x->entries.size);
     tn_buf_putc(b, '}');
-    if (b->bad || x->metadata.bad || x->entries.bad)
-        return tn_fail_nomem(err);
     size_t room = LENGTH_BYTES + old_size;
     if (b->size > room)
         room += (b->size - room + BLOCK - 1) / BLOCK * BLOCK;
@@ -306,44 +279,30 @@ static tn_status join_header(edit *x, size_t old_size, tn_buf *b, tn_error *err)
         return tn_fail(err, TN_ERR_LIMIT, "the header would take %zu bytes but safetensors allows %u",
                        room - LENGTH_BYTES, TN_ST_HEADER_MAX);
     tn_buf_fill(b, ' ', room - b->size);
-    if (b->bad)
+    if (b->bad || x->entries.bad)
         return tn_fail_nomem(err);
-    store_u64le(b->data, room - LENGTH_BYTES);
+    tn_store_u64le(b->data, room - LENGTH_BYTES);
     return TN_OK;
-}
-
-static tn_status rewrite_one(edit *x, tn_sink *sink, uint64_t *size, uint64_t *shared, tn_error *err)
-{
-    tn_text json = { 0 };
-    tn_buf header = { 0 };
-    tn_status status = tn_st_load_header(x->file, 0, &x->arena, &json, err);
-    if (!status)
-        status = edit_all(x, json, err);
-    if (!status)
-        status = join_header(x, json.len, &header, err);
-    if (!status)
-        status = tn_sink_write(sink, 0, header.data, header.size, err);
-    if (!status) {
-        const tn_shard *s = &x->file->shards[0];
-        uint64_t n = tn_source_size(s->source) - s->data_begin;
-        *size = header.size + n;
-        status = tn_sink_copy_range(sink, header.size, s->source, s->data_begin, n, shared, err);
-    }
-    tn_buf_free(&header);
-    return status;
 }
 
 tn_status tn_st_rewrite(tn_file *file, tn_sink *sink, uint64_t *size, uint64_t *shared, tn_error *err)
 {
     edit x = { .file = file };
+    tn_text json = { 0 };
+    const tn_shard *s = &file->shards[0];
+    uint64_t data_size = tn_source_size(s->source) - s->data_begin;
     if (file->nshards > 1)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "the metadata of a sharded set is in each of its files: edit those");
-    tn_status status = rewrite_one(&x, sink, size, shared, err);
+    bool failed =
+        tn_st_load_header(file, 0, &x.arena, &json, err) || edit_all(&x, json, err) ||
+        join_header(&x, json.len, err) || tn_sink_write(sink, 0, x.header.data, x.header.size, err) ||
+        tn_sink_copy_range(sink, x.header.size, s->source, s->data_begin, data_size, shared, err);
+    *size = x.header.size + data_size;
     tn_st_metadata_free(&x.old);
     tn_st_reserved_free(&x.reserved);
-    tn_buf_free(&x.metadata);
+    tn_buf_free(&x.header);
     tn_buf_free(&x.entries);
     tn_arena_free(&x.arena);
-    return status;
+    return failed ? err->status : TN_OK;
 }
