@@ -10,31 +10,30 @@
 #include <math.h>
 #include <string.h>
 
-/* One description being made.  Memory that runs out is seen once, at the end. */
-typedef struct maker {
+/* The descriptor being filled.  `nomem` is tested once, at the end. */
+typedef struct builder {
     const tn_raw_subject *s;
     tn_arena             *arena;
     tn_descriptor        *d;
-    uint32_t              rank;         /* what is described: all of a sparse tensor, the codes of a scaled
-                                         * one */
+    uint32_t              rank;         /* of a sparse tensor, or of the codes of a scaled one */
     const int64_t        *shape;
     bool                  nomem;
-} maker;
+} builder;
 
-static void *keep(maker *m, void *block)
+static void *keep(builder *m, void *block)
 {
     m->nomem |= !block;
     return block;
 }
 
-static const char *keep_text(maker *m, const tn_buf *text)
+static const char *keep_text(builder *m, const tn_buf *text)
 {
     return keep(m, text->bad ? NULL : tn_arena_text(m->arena, (const char *)text->data, text->size));
 }
 
 /* --- shape and memory --- */
 
-static void describe_shape(maker *m)
+static void describe_shape(builder *m)
 {
     const tn_tensor *t = m->s->tensor;
     tn_wia_extent *dims = keep(m, tn_arena_zalloc(m->arena, m->rank, sizeof *dims));
@@ -45,14 +44,14 @@ static void describe_shape(maker *m)
     m->d->layout = t->layout ? keep(m, tn_arena_text(m->arena, t->layout, strlen(t->layout))) : NULL;
 }
 
-/* An array without elements may have extents whose product has no size, and needs no strides. */
-static bool is_empty(const maker *m)
+/* An array without elements needs no strides, and the product of its extents may overflow. */
+static bool is_empty(const builder *m)
 {
     uint64_t count = 0;
     return tn_shape_count(m->rank, m->shape, &count) || count == 0;
 }
 
-static bool is_padded(const maker *m)
+static bool is_padded(const builder *m)
 {
     for (uint32_t i = 0; m->s->physical && i < m->rank; i++)
         if (m->s->physical[i] != m->shape[i])
@@ -60,7 +59,7 @@ static bool is_padded(const maker *m)
     return false;
 }
 
-static void describe_strides(maker *m)
+static void describe_strides(builder *m)
 {
     int64_t dense[TN_MAX_RANK];
     const int64_t *stride = m->s->stride ? m->s->stride : dense;
@@ -76,7 +75,7 @@ static void describe_strides(maker *m)
     m->d->strides = strides;
 }
 
-static void describe_padding(maker *m)
+static void describe_padding(builder *m)
 {
     tn_descriptor *d = m->d;
     if (!m->s->physical)
@@ -95,7 +94,7 @@ static void describe_padding(maker *m)
                                    .mode = fill == 0 ? "zero_fill" : "value_fill" };
 }
 
-static void describe_memory(maker *m)
+static void describe_memory(builder *m)
 {
     tn_descriptor *d = m->d;
     d->has_memory = d->has_total = d->has_properties = true;
@@ -120,14 +119,14 @@ double tn_raw_number(float value)
     return j.status || (float)number != value ? (double)value : number;
 }
 
-/* A power of two has all its digits: whoever reads it as a double can tell fixed point by it. */
+/* A power of two keeps all its digits, so that a reader of doubles recognises fixed point. */
 static double scale_number(float scale)
 {
     int exponent;
     return frexpf(scale, &exponent) == 0.5f ? (double)scale : tn_raw_number(scale);
 }
 
-static void describe_scaling(maker *m)
+static void describe_scaling(builder *m)
 {
     const tn_tensor *t = m->s->tensor;
     tn_wia_quantization *q = &m->d->quantization;
@@ -140,8 +139,8 @@ static void describe_scaling(maker *m)
     for (size_t i = 0; zeros && i < n; i++)
         zeros[i] = m->s->zero[i];
     *q = (tn_wia_quantization){ .scales = scales, .nscales = n, .zero_points = zeros,
-                            .nzero_points = zeros ? n : 0,
-                            .has_range = true, .range = { t->scaling->range[0], t->scaling->range[1] } };
+                                .nzero_points = zeros ? n : 0, .has_range = true,
+                                .range = { t->scaling->range[0], t->scaling->range[1] } };
     if (axis < 0) {
         q->scheme = m->s->zero ? TN_QUANT_PER_TENSOR_ASYMMETRIC : TN_QUANT_PER_TENSOR_SYMMETRIC;
         return;
@@ -151,9 +150,9 @@ static void describe_scaling(maker *m)
     q->channel_axis = axis;
 }
 
-/* --- metadata, and what the specification has no field for --- */
+/* --- metadata and the member of Tenon --- */
 
-static void describe_meta(maker *m)
+static void describe_meta(builder *m)
 {
     tn_buf text = { 0 };
     tn_meta_put_json(&text, m->s->meta, m->s->nmeta);
@@ -161,33 +160,32 @@ static void describe_meta(maker *m)
     tn_buf_free(&text);
 }
 
-static void separate(tn_buf *text)
+static void put_type(tn_buf *text, const char *key, tn_dtype dtype)
 {
-    if (text->size > 1)
-        tn_buf_putc(text, ',');
+    tn_json_put_key(text, key);
+    tn_json_put_z(text, tn_dtype_get(dtype)->name);
 }
 
-static void put_own(const maker *m, tn_buf *text)
+static void put_own(const builder *m, tn_buf *text)
 {
     const tn_tensor *t = m->s->tensor;
+    const tn_wia_sparse *sparse = &m->d->sparse;
     const tn_buf *given = m->s->own;
     if (t->scaling && t->dtype != TN_FLOAT32)
-        tn_buf_printf(text, "\"" TN_RAW_VALUE_TYPE "\":\"%s\"", tn_dtype_get(t->dtype)->name);
-    if (m->d->sparse.pointers && m->d->sparse.index_type != TN_INT32)
-        tn_buf_printf(text, "\"" TN_RAW_INDEX_TYPE "\":\"%s\"", tn_dtype_get(m->d->sparse.index_type)->name);
-    if (m->s->places) {
-        separate(text);
+        put_type(text, TN_RAW_VALUE_TYPE, t->dtype);
+    if (sparse->pointers && sparse->index_type != TN_INT32)
+        put_type(text, TN_RAW_INDEX_TYPE, sparse->index_type);
+    if (m->s->places)
         tn_raw_put_scaled(text, t, m->s->places);
-    }
     if (given && given->size) {
-        separate(text);
+        tn_json_put_comma(text);
         tn_buf_put(text, given->data, given->size);
     }
     text->bad |= given && given->bad;
 }
 
-/* All of the object but is_contiguous, which is about the new bytes. */
-static void describe_properties(maker *m)
+/* All properties but is_contiguous, which depends on the new bytes. */
+static void describe_properties(builder *m)
 {
     tn_descriptor *d = m->d;
     const tn_properties *p = m->s->properties;
@@ -199,8 +197,8 @@ static void describe_properties(maker *m)
     d->zero_copy_compatible &= p->zero_copy_compatible;
 }
 
-/* Their other members; the descriptor may outlive the file that they come from. */
-static void put_other_properties(maker *m, tn_wia_extra *extra)
+/* Copies of other properties: the descriptor may outlive their file. */
+static void put_other_properties(builder *m, tn_wia_extra *extra)
 {
     const tn_properties *p = m->s->properties;
     for (size_t i = 0; p && p->given && i < p->nextra; i++) {
@@ -210,9 +208,9 @@ static void put_other_properties(maker *m, tn_wia_extra *extra)
     }
 }
 
-static void describe_own(maker *m)
+static void describe_own(builder *m)
 {
-    enum { OWN = 2 };           /* the member, and the scheme */
+    enum { OWN = 2 };           /* TN_RAW_OWN and the scheme */
     tn_buf text = { 0 };
     size_t others = m->s->properties ? m->s->properties->nextra : 0;
     tn_wia_extra *extra = keep(m, tn_arena_zalloc(m->arena, OWN + others, sizeof *extra));
@@ -229,14 +227,14 @@ static void describe_own(maker *m)
     tn_buf_free(&text);
 }
 
-/* --- all --- */
+/* --- the descriptor --- */
 
 tn_status tn_raw_describe(const tn_raw_subject *s, tn_arena *arena, tn_descriptor *d, tn_error *err)
 {
     const tn_tensor *t = s->tensor;
     tn_dtype type = t->parts[0].array.dtype;
     bool sparse = tn_form_is_sparse(t->form);
-    maker m = { .s = s, .arena = arena, .d = d, .rank = sparse ? t->rank : t->parts[0].array.rank,
+    builder m = { .s = s, .arena = arena, .d = d, .rank = sparse ? t->rank : t->parts[0].array.rank,
                 .shape = sparse ? t->shape : t->parts[0].array.shape };
     *d = (tn_descriptor){ .version = TN_WIA_VERSION, .name = tn_arena_text(arena, t->name, strlen(t->name)),
                           .dtype = type, .base_type = tn_wia_type_name(type, arena),

@@ -1,5 +1,5 @@
-/* formats/raw/numbers.c - numbers that stand in the document itself: scales,
- * zero points, sparse tensors. */
+/* formats/raw/numbers.c - parts that are numbers of the document: scales, zero
+ * points, sparse tensors. */
 #include "formats/raw/raw.h"
 #include "base/error.h"
 #include "descriptor/descriptor.h"
@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALIGN = 64 };            /* of every part, as the specification asks at least */
+enum { ALIGN = 64 };            /* of every part: the least that the specification allows */
 
-/* --- memory for them --- */
+/* --- memory --- */
 
-/* Never 0: a part without bytes has a place too. */
+/* Never 0: a part without bytes has an offset too. */
 static size_t room_for(uint64_t nbytes)
 {
     return (size_t)(nbytes / ALIGN + 1) * ALIGN;
@@ -60,7 +60,7 @@ tn_status tn_raw_numbers_open(tn_raw_numbers *n, tn_file *file, size_t size, tn_
     return tn_file_add_decoded(file, n->bytes, size, &n->shard, err);
 }
 
-/* A part whose numbers come next; their place is *to.  Without memory it has no `stored`. */
+/* A new part, whose elements are at *to.  Without memory its `stored` is NULL. */
 static tn_part next_part(tn_raw_numbers *n, const char *role, tn_array array, uint8_t **to)
 {
     const tn_dtype_info *type = tn_dtype_get(array.dtype);
@@ -79,7 +79,7 @@ static tn_part next_part(tn_raw_numbers *n, const char *role, tn_array array, ui
 
 /* --- scales --- */
 
-/* A float32, or a number that is as near to one as its digits say. */
+/* A float32, or a number with the digits of one. */
 static bool to_float(double number, float *value)
 {
     if (!(number >= -(double)FLT_MAX && number <= (double)FLT_MAX))
@@ -109,8 +109,8 @@ static tn_status take_scales(const tn_wia_quantization *q, const tn_entry *e, ui
             memcpy(to + i * sizeof scale, &scale, sizeof scale);
             continue;
         }
-        tn_value_format(text, sizeof text, TN_FLOAT64,
-                        (tn_value){ .kind = TN_KIND_FLOAT, .re = q->scales[i] });
+        const tn_value found = { .kind = TN_KIND_FLOAT, .re = q->scales[i] };
+        tn_value_format(text, sizeof text, TN_FLOAT64, found);
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, e->at,
                           "%s: expected a number that float32 holds but found %s",
                           path_of(q, "scale", i).text, text);
@@ -174,14 +174,16 @@ tn_status tn_raw_take_scales(tn_raw_numbers *n, const tn_descriptor *d, tn_entry
 
 /* --- sparse tensors --- */
 
-/* The type of a CSR tensor's indices, for which the specification has no word. */
+/* The type of a CSR tensor's indices: the specification has no field for it. */
 static tn_status choose_index(const tn_wia_sparse *s, const tn_entry *e, tn_dtype said, tn_dtype *index,
                               tn_error *err)
 {
     bool narrow = s->nindices <= INT32_MAX;
     for (size_t i = 0; i < s->nindices && narrow; i++)
         narrow = s->indices[i] <= INT32_MAX;
-    *index = said ? said : narrow ? TN_INT32 : TN_INT64;
+    *index = narrow ? TN_INT32 : TN_INT64;
+    if (said)
+        *index = said;
     if (*index == TN_INT64 || (*index == TN_INT32 && narrow))
         return TN_OK;
     return tn_fail_at(err, TN_ERR_UNSUPPORTED, e->at,
@@ -205,12 +207,12 @@ static tn_part index_part(tn_raw_numbers *n, const char *role, tn_array array, c
     return part;
 }
 
-/* The entry's array becomes the values; false without memory. */
+/* The values, which replace the entry's array; false without memory. */
 static bool take_values(tn_raw_numbers *n, const tn_wia_sparse *s, const int64_t *count, tn_entry *e)
 {
     uint8_t *to;
-    tn_part values = next_part(n, "values", (tn_array){ .dtype = s->value_type, .rank = 1, .shape = count },
-                               &to);
+    const tn_array array = { .dtype = s->value_type, .rank = 1, .shape = count };
+    tn_part values = next_part(n, "values", array, &to);
     if (values.nbytes)
         memcpy(to, s->values, (size_t)values.nbytes);
     if (!values.stored)
@@ -219,11 +221,6 @@ static bool take_values(tn_raw_numbers *n, const tn_wia_sparse *s, const int64_t
     e->stored = *values.stored;
     e->stored.type = type;
     e->more = *tn_stored_more_of(&values);
-    e->value_dtype = s->value_type;
-    e->value_rank = e->rank;
-    e->value_shape = e->shape;
-    e->rank = 1;
-    e->shape = count;
     return true;
 }
 
@@ -236,20 +233,17 @@ tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype
     const int64_t *own = tn_arena_copy(&n->file->arena, extents, sizeof extents);
     tn_part *parts = tn_arena_zalloc(&n->file->arena, 2, sizeof *parts);
     tn_dtype index = s->index_type;
-    tn_status status = !own || !parts ? tn_fail_nomem(err)
-                       : coo          ? TN_OK
-                                      : choose_index(s, e, said, &index, err);
-    if (status)
-        return status;
+    if (!own || !parts)
+        return tn_fail_nomem(err);
+    if (!coo && choose_index(s, e, said, &index, err))
+        return err->status;
+    const tn_array indices = { .dtype = index, .rank = coo ? 2 : 1, .shape = own };
+    const tn_array pointers = { .dtype = index, .rank = 1, .shape = own + 2 };
     bool good = take_values(n, s, own, e);
-    parts[0] = index_part(n, "indices", (tn_array){ .dtype = index, .rank = coo ? 2 : 1, .shape = own },
-                          s->indices);
+    parts[0] = index_part(n, "indices", indices, s->indices);
     if (!coo)
-        parts[1] = index_part(n, "indptr", (tn_array){ .dtype = index, .rank = 1, .shape = own + 2 },
-                              s->pointers);
-    e->form = coo ? TN_FORM_COO : TN_FORM_CSR;
-    e->companions = parts;
-    e->ncompanions = coo ? 1 : 2;
+        parts[1] = index_part(n, "indptr", pointers, s->pointers);
+    tn_entry_make_sparse(e, coo ? TN_FORM_COO : TN_FORM_CSR, own, parts, coo ? 1 : 2);
     good = good && parts[0].stored && (coo || parts[1].stored);
     return good ? TN_OK : tn_fail_nomem(err);
 }

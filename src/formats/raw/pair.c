@@ -1,8 +1,8 @@
 /* formats/raw/pair.c - the names of the two files, and the pair that they replace.
  *
- *     NAME.json          the descriptors: the pair is what they name
+ *     NAME.json          the descriptors, which name the data
  *     NAME.bin           the data of a pair that replaced nothing
- *     NAME-0123abcd.bin  that of one that did */
+ *     NAME-0123abcd.bin  the data of a pair that replaced another */
 #include "formats/raw/raw.h"
 #include "base/error.h"
 #include "store/publish.h"
@@ -17,7 +17,7 @@ size_t tn_raw_stem_length(const char *path)
     return n > suffix && tn_ends_with(path, TN_RAW_SUFFIX) ? n - suffix : n;
 }
 
-/* Whether a name is one that the data of descriptors at `path` can have got. */
+/* Whether the data of descriptors at `path` can have this name. */
 static bool is_member(const char *path, const char *name)
 {
     const char *base = tn_base_name(path);
@@ -41,7 +41,7 @@ const char *tn_raw_member_name(tn_writer *w, size_t i, const char *id)
 
 /* ---- the old pair ---- */
 
-/* Whether it speaks of data; without a tensor there is a file for it all the same. */
+/* A document without a tensor has a data file too. */
 static bool has_data(const tn_descriptors *set)
 {
     bool data = set->count == 0;
@@ -92,16 +92,15 @@ tn_status tn_raw_plan_old(tn_writer *w, bool *replaces, tn_error *err)
         return fail_exists(w, plain, err);
     if (has_document && w->options.replace)
         status = find_old_data(w, &old, err);
-    if (status || !old || !is_member(w->path, tn_base_name(old)))       /* a document may say anything */
+    if (status || !old || !is_member(w->path, tn_base_name(old)))       /* a document may name any file */
         return status;
     w->like = old;
     return tn_writer_add_obsolete(w, tn_base_name(old), err);
 }
 
-/* ---- what else lies there ---- */
+/* ---- other files in the folder ---- */
 
-/* Only where these are descriptors with the usual suffix: others may have a .bin of another kind beside
- * them. */
+/* Only if the descriptors have the usual suffix: NAME.bin may be another kind of file otherwise. */
 void tn_raw_look_beside(const tn_beside *b)
 {
     if (tn_raw_stem_length(b->path) < strlen(b->path))

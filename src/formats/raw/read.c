@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether there is one is all that is asked: every type has a name after "tenon:". */
+/* Never NULL: a type that the specification lacks is written as "tenon:NAME". */
 static const char *type_name(const tn_dtype_info *type)
 {
     return type->wia ? type->wia : type->name;
 }
 
-/* One document being read. */
+/* The document being read. */
 typedef struct reader {
     tn_file        *file;
     tn_descriptors *set;
-    const uint64_t *at;         /* byte where each descriptor stands */
+    const uint64_t *at;         /* offset of each descriptor */
     uint32_t        data;       /* shard of the .bin */
     tn_raw_numbers  numbers;
     tn_properties  *properties; /* of each descriptor; NULL: none has any */
@@ -32,7 +32,7 @@ typedef struct subject {
     tn_dtype             value_dtype;   /* of a quantized tensor */
     tn_dtype             index_dtype;   /* of a CSR tensor; TN_UNKNOWN: not said */
     bool                 typed;         /* codes of a datatype... */
-    tn_raw_scaled        scaled;        /* ...which is this */
+    tn_raw_scaled        scaled;        /* ...which this describes */
     tn_text              file_meta;     /* JSON, or len 0 */
 } subject;
 
@@ -45,19 +45,13 @@ const char *tn_raw_data_path(const char *path, const char *name, tn_arena *arena
     return tn_arena_printf(arena, "%.*s" TN_RAW_DATA_SUFFIX, (int)tn_raw_stem_length(path), path);
 }
 
-/* What Tenon wrote beside the fields of the specification, or NULL. */
+/* The member TN_RAW_OWN, or NULL. */
 static const char *own_json(const tn_descriptor *d)
 {
     for (size_t i = 0; i < d->nextra; i++)
         if (!*d->extra[i].path && strcmp(d->extra[i].key, TN_RAW_OWN) == 0)
             return d->extra[i].json;
     return NULL;
-}
-
-static bool is_plain_name(tn_text name)
-{
-    return name.len && !memchr(name.ptr, '/', name.len) && !memchr(name.ptr, '\0', name.len) &&
-           !tn_text_is(name, ".") && !tn_text_is(name, "..");
 }
 
 tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *arena, const char **name,
@@ -77,7 +71,7 @@ tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *ar
         text = tn_json_string(&j);
         if (j.status == TN_ERR_NOMEM)
             return tn_fail_nomem(err);
-        if (j.status || !is_plain_name(text))
+        if (j.status || !tn_is_plain_name(text))
             return tn_fail_at(err, TN_ERR_CORRUPT, at, TN_RAW_OWN "." TN_RAW_DATA
                               ": expected the plain name of a file in the same folder but found %s",
                               j.status ? "something else" : tn_quote(text.ptr, text.len).text);
@@ -85,7 +79,7 @@ tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *ar
         if (!*name)
             return tn_fail_nomem(err);
     }
-    return TN_OK;               /* what else is wrong with it is said where it is taken */
+    return TN_OK;               /* other faults are reported by take_own() */
 }
 
 typedef struct complaint {
@@ -137,8 +131,8 @@ static tn_status locate(reader *r, tn_text text, tn_error *err)
     return TN_OK;
 }
 
-/* NAME or NAME.3, after the file, for a descriptor that has no name. */
-static const char *make_name(reader *r, size_t i)
+/* The name of a descriptor without one: NAME of the file, or NAME.3. */
+static const char *default_name(reader *r, size_t i)
 {
     const char *stem = tn_file_stem(r->file, TN_RAW_SUFFIX);
     if (!stem || tn_descriptors_count(r->set) == 1)
@@ -146,7 +140,7 @@ static const char *make_name(reader *r, size_t i)
     return tn_arena_printf(&r->file->arena, "%s.%zu", stem, i);
 }
 
-/* Every descriptor gets a name, and is right before anything is made of it. */
+/* Names and checks all descriptors before any of them is used. */
 static tn_status check_all(reader *r, tn_error *err)
 {
     tn_status status = TN_OK;
@@ -156,7 +150,7 @@ static tn_status check_all(reader *r, tn_error *err)
             return tn_fail_at(err, TN_ERR_UNSUPPORTED, r->at[i],
                               "a fragment of a descriptor, without version, name and dtype: "
                               "it describes no tensor");
-        d->name = d->name ? tn_arena_text(&r->file->arena, d->name, strlen(d->name)) : make_name(r, i);
+        d->name = d->name ? tn_arena_text(&r->file->arena, d->name, strlen(d->name)) : default_name(r, i);
         status = d->name ? tn_raw_check(d, r->at[i], TN_ERR_CORRUPT, err) : tn_fail_nomem(err);
         if (!status && d->symbolic)
             status = tn_with_reason(tn_fail_at(err, TN_ERR_UNSUPPORTED, r->at[i],
@@ -171,7 +165,7 @@ static tn_status check_all(reader *r, tn_error *err)
 
 /* --- the data beside it --- */
 
-/* Of descriptors that stand beside a file of another format. */
+/* The suffix of descriptors of a file of another format. */
 #define SIDECAR ".wia.json"
 
 static tn_status open_data(reader *r, tn_error *err)
@@ -180,16 +174,15 @@ static tn_status open_data(reader *r, tn_error *err)
     if (!*f->shards[0].path)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "these are descriptors, whose data is in the .bin beside them: open them by path");
-    const char *name = NULL, *path;
-    tn_status status = tn_raw_data_name(&r->set->items[0], r->at[0], &f->arena, &name, err);
-    if (status)
-        return status;
-    path = tn_raw_data_path(f->shards[0].path, name, &f->arena);
+    const char *name = NULL;
+    if (tn_raw_data_name(&r->set->items[0], r->at[0], &f->arena, &name, err))
+        return err->status;
+    const char *path = tn_raw_data_path(f->shards[0].path, name, &f->arena);
     if (!path)
         return tn_fail_nomem(err);
-    status = tn_file_add_shard(f, path, &r->data, err);
+    tn_status status = tn_file_add_shard(f, path, &r->data, err);
     size_t n = strlen(f->shards[0].path), suffix = strlen(SIDECAR);
-    if (status == TN_ERR_IO && n > suffix && strcmp(f->shards[0].path + n - suffix, SIDECAR) == 0)
+    if (status == TN_ERR_IO && n > suffix && tn_ends_with(f->shards[0].path, SIDECAR))
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "it describes the tensors of %s, which has the data: open that",
                        tn_quote(f->shards[0].path, n - suffix).text);
@@ -204,8 +197,9 @@ static tn_status open_shards(reader *r, tn_error *err)
         data |= !r->set->items[i].sparse.format;
         size += tn_raw_numbers_size(&r->set->items[i]);
     }
-    tn_status status = data ? open_data(r, err) : TN_OK;
-    return status || !size ? status : tn_raw_numbers_open(&r->numbers, r->file, size, err);
+    if (data && open_data(r, err))
+        return err->status;
+    return size ? tn_raw_numbers_open(&r->numbers, r->file, size, err) : TN_OK;
 }
 
 /* --- shape and strides --- */
@@ -225,7 +219,7 @@ static tn_status take_shape(reader *r, subject *s, tn_error *err)
     return TN_OK;
 }
 
-/* The strides of an array of these extents, whose size fits, that lies densely. */
+/* Whether these are the strides of a dense array.  Its size is known to fit. */
 static bool is_dense(uint32_t rank, const int64_t *extents, const int64_t *stride)
 {
     int64_t dense[TN_MAX_RANK];
@@ -248,9 +242,9 @@ static tn_status take_strides(const subject *s, int64_t *stride, tn_error *err)
     return TN_OK;
 }
 
-/* Elements that lie apart.  None may lie where another does: a few bytes could
- * stand for any number of them. */
-static tn_status place_apart(subject *s, const int64_t *stride, uint64_t nbytes, tn_error *err)
+/* Elements with strides must not share bytes: a few bytes could be any number of
+ * elements. */
+static tn_status place_strided(subject *s, const int64_t *stride, uint64_t nbytes, tn_error *err)
 {
     tn_stored *stored = &s->e.stored;
     if (tn_strided_nbytes(s->e.dtype, s->e.rank, s->e.shape, stride, &stored->size))
@@ -263,7 +257,7 @@ static tn_status place_apart(subject *s, const int64_t *stride, uint64_t nbytes,
     return TN_OK;
 }
 
-/* How the elements lie from offset_bytes on. */
+/* Sets the size, strides and padding of the elements. */
 static tn_status place(reader *r, subject *s, tn_error *err)
 {
     const tn_descriptor *d = s->d;
@@ -281,11 +275,10 @@ static tn_status place(reader *r, subject *s, tn_error *err)
     int64_t *stride = tn_arena_zalloc(&r->file->arena, e->rank, sizeof *stride);
     if (!stride)
         return tn_fail_nomem(err);
-    tn_status status = d->strides ? take_strides(s, stride, err) : TN_OK;
-    if (status)
-        return status;
+    if (d->strides && take_strides(s, stride, err))
+        return err->status;
     if (d->strides && !is_dense(e->rank, extents, stride))
-        return place_apart(s, stride, nbytes, err);
+        return place_strided(s, stride, nbytes, err);
     if (!padded)
         return TN_OK;
     tn_dense_strides(e->rank, extents, stride);
@@ -314,7 +307,7 @@ static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
     return TN_OK;
 }
 
-/* --- metadata, and what Tenon wrote beside the fields of the specification --- */
+/* --- metadata and the member of Tenon --- */
 
 static tn_status take_own(reader *r, subject *s, tn_error *err)
 {
@@ -339,41 +332,41 @@ static tn_status take_own(reader *r, subject *s, tn_error *err)
     return j.status ? tn_fail_at(err, j.status, s->e.at, TN_RAW_OWN ": %s", j.why) : TN_OK;
 }
 
-static tn_status read_meta(reader *r, const subject *s, const char *path, tn_text json, const tn_meta **meta,
-                           size_t *n, tn_error *err)
+/* Adds the path of the member to the error of its metadata. */
+static tn_status fail_meta(const subject *s, const char *path, const tn_error *why, tn_error *err)
 {
-    tn_error why;
-    if (!tn_meta_read_json(json, &r->file->arena, meta, n, &why))
-        return TN_OK;
-    if (why.status == TN_ERR_NOMEM)
+    if (why->status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
-    return tn_fail_at(err, why.status, s->e.at, "%s: %s", path, why.text);
+    return tn_fail_at(err, why->status, s->e.at, "%s: %s", path, why->text);
 }
 
 static tn_status take_meta(reader *r, subject *s, bool first, tn_error *err)
 {
+    tn_arena *arena = &r->file->arena;
     size_t n = 0;
     const char *json = s->d->metadata;
-    tn_status status = TN_OK;
-    if (json)
-        status = read_meta(r, s, "metadata", (tn_text){ json, strlen(json) }, &s->e.meta, &n, err);
+    tn_error why;
+    if (json && tn_meta_read_json((tn_text){ json, strlen(json) }, arena, &s->e.meta, &n, &why))
+        return fail_meta(s, "metadata", &why, err);
     s->e.nmeta = (uint32_t)n;
-    if (!status && first && s->file_meta.len)
-        status = read_meta(r, s, TN_RAW_OWN "." TN_RAW_FILE_META, s->file_meta, &r->file->meta,
-                           &r->file->nmeta, err);
-    return status;
+    if (first && s->file_meta.len &&
+        tn_meta_read_json(s->file_meta, arena, &r->file->meta, &r->file->nmeta, &why))
+        return fail_meta(s, TN_RAW_OWN "." TN_RAW_FILE_META, &why, err);
+    return TN_OK;
 }
 
 /* --- one tensor --- */
 
-/* What is listed but not read: codes of another scheme, and sparse tensors that are quantized or have no
- * number of elements. */
+/* The form of a tensor that is listed but not read: codes of another scheme, and sparse tensors that are
+ * quantized or too large; NULL: it is read. */
 static const char *opaque_form(const subject *s)
 {
     const tn_descriptor *d = s->d;
     if (!d->sparse.format)
         return tn_other_scheme(d) && !s->typed ? "quantized" : NULL;
-    return tn_raw_is_sparse(d) ? NULL : strcmp(d->sparse.format, "COO") == 0 ? "COO" : "CSR";
+    if (tn_raw_is_sparse(d))
+        return NULL;
+    return strcmp(d->sparse.format, "COO") == 0 ? "COO" : "CSR";
 }
 
 static tn_status take_storage(reader *r, subject *s, tn_error *err)
@@ -383,9 +376,9 @@ static tn_status take_storage(reader *r, subject *s, tn_error *err)
     e->stored = (tn_stored){ .order = (uint8_t)d->byte_order };
     e->more = (tn_stored_more){ .opaque = opaque_form(s) };
     e->dtype = d->sparse.format ? d->sparse.value_type : d->dtype;
-    e->stored.type = d->base_type ? tn_file_text(r->file, (tn_text){ d->base_type, strlen(d->base_type) },
-                                                 "type", e->at, err)
-                                  : type_name(tn_dtype_get(e->dtype));
+    const tn_text type = { d->base_type, d->base_type ? strlen(d->base_type) : 0 };
+    e->stored.type = type.ptr ? tn_file_text(r->file, type, "type", e->at, err)
+                              : type_name(tn_dtype_get(e->dtype));
     if (!e->stored.type)
         return err->status;
     if (d->sparse.format)
@@ -403,14 +396,14 @@ static bool is_property(const tn_wia_extra *extra)
     return strcmp(extra->path, PROPERTIES) == 0;
 }
 
-/* A member that the tensor is made of. */
+/* A member that the reader uses. */
 static bool is_taken(const subject *s, const tn_wia_extra *extra)
 {
     bool scheme = strcmp(extra->path, "dtype") == 0 && strcmp(extra->key, "quantization") == 0;
     return scheme ? s->typed : !*extra->path && strcmp(extra->key, TN_RAW_OWN) == 0;
 }
 
-/* A member that no tensor has a place for, or NULL.  An id is made anew for what is written. */
+/* A member that a tensor cannot keep, or NULL.  An id is computed again when a tensor is written. */
 static const char *left_out(const subject *s)
 {
     const tn_descriptor *d = s->d;
@@ -424,7 +417,7 @@ static const char *left_out(const subject *s)
     return d->mapping.present ? "mapping" : NULL;
 }
 
-/* The same, which only descriptors have a place for.  zero_copy_compatible is no loss elsewhere. */
+/* A property, which only descriptors can keep, or NULL.  Losing zero_copy_compatible is no loss. */
 static const char *left_out_property(const tn_descriptor *d)
 {
     for (size_t i = 0; i < d->nextra; i++)
@@ -435,7 +428,7 @@ static const char *left_out_property(const tn_descriptor *d)
     return d->is_pinned ? "properties.is_pinned" : NULL;
 }
 
-/* Notes the first of what is left out. */
+/* Keeps the first of them. */
 static tn_status keep_left_out(reader *r, const char *what, const char **left_out, tn_error *err)
 {
     if (!what || *left_out)
@@ -449,11 +442,8 @@ static tn_status keep_left_out(reader *r, const char *what, const char **left_ou
 static tn_status keep_other_properties(reader *r, const tn_descriptor *d, tn_properties *p, tn_error *err)
 {
     tn_arena *arena = &r->file->arena;
-    size_t n = 0;
-    for (size_t i = 0; i < d->nextra; i++)
-        n += is_property(&d->extra[i]);
-    tn_wia_extra *extra = n ? tn_arena_zalloc(arena, n, sizeof *extra) : NULL;
-    if (n && !extra)
+    tn_wia_extra *extra = tn_arena_zalloc(arena, d->nextra, sizeof *extra);
+    if (!extra)
         return tn_fail_nomem(err);
     for (size_t i = 0; i < d->nextra; i++) {
         const tn_wia_extra *from = &d->extra[i];
@@ -470,7 +460,6 @@ static tn_status keep_other_properties(reader *r, const tn_descriptor *d, tn_pro
     return TN_OK;
 }
 
-/* What descriptor i says of the use of its tensor. */
 static tn_status take_properties(reader *r, size_t i, tn_error *err)
 {
     const tn_descriptor *d = &r->set->items[i];
@@ -481,8 +470,8 @@ static tn_status take_properties(reader *r, size_t i, tn_error *err)
                                                               sizeof *r->properties);
     if (!r->properties)
         return tn_fail_nomem(err);
-    r->properties[i] = (tn_properties){ .given = true, .requires_grad = d->requires_grad, .is_pinned =
-                                        d->is_pinned,
+    r->properties[i] = (tn_properties){ .given = true, .requires_grad = d->requires_grad,
+                                        .is_pinned = d->is_pinned,
                                         .zero_copy_compatible = d->zero_copy_compatible };
     tn_status status = keep_other_properties(r, d, &r->properties[i], err);
     return status ? status : keep_left_out(r, left_out_property(d), &r->file->left_out_property, err);
@@ -490,58 +479,55 @@ static tn_status take_properties(reader *r, size_t i, tn_error *err)
 
 /* --- one descriptor --- */
 
+/* The other parts of a tensor that has several. */
+static tn_status take_parts(reader *r, subject *s, tn_error *err)
+{
+    const tn_descriptor *d = s->d;
+    if (s->typed || tn_raw_is_quantized(d))
+        s->e.value_dtype = s->value_dtype;
+    if (tn_raw_is_quantized(d) && tn_raw_take_scales(&r->numbers, d, &s->e, err))
+        return err->status;
+    if (s->typed && tn_raw_take_datatype(r->file, &s->scaled, &s->e, err))
+        return err->status;
+    return tn_raw_is_sparse(d) ? tn_raw_take_sparse(&r->numbers, d, s->index_dtype, &s->e, err) : TN_OK;
+}
+
 static tn_status read_descriptor(reader *r, size_t i, tn_error *err)
 {
     const tn_descriptor *d = &r->set->items[i];
     subject s = { .d = d, .e = { .name = d->name, .at = r->at[i] }, .typed = tn_raw_has_datatype(d) };
-    tn_status status = take_shape(r, &s, err);
-    if (!status)
-        status = take_storage(r, &s, err);
-    if (!status)
-        status = take_own(r, &s, err);
-    if (!status && tn_raw_is_quantized(d)) {
-        s.e.value_dtype = s.value_dtype;
-        status = tn_raw_take_scales(&r->numbers, d, &s.e, err);
-    }
-    if (!status && s.typed) {
-        s.e.value_dtype = s.value_dtype;
-        status = tn_raw_take_datatype(r->file, &s.scaled, &s.e, err);
-    }
-    if (!status && tn_raw_is_sparse(d))
-        status = tn_raw_take_sparse(&r->numbers, d, s.index_dtype, &s.e, err);
-    if (!status)
-        status = take_meta(r, &s, i == 0, err);
-    if (!status && d->layout && !(s.e.layout = tn_arena_text(&r->file->arena, d->layout, strlen(d->layout))))
-        status = tn_fail_nomem(err);
-    if (!status)
-        status = keep_left_out(r, left_out(&s), &r->file->left_out, err);
-    if (!status)
-        status = take_properties(r, i, err);
-    return status ? status : tn_file_add(r->file, &s.e, err);
+    if (take_shape(r, &s, err) || take_storage(r, &s, err) || take_own(r, &s, err) ||
+        take_parts(r, &s, err) || take_meta(r, &s, i == 0, err))
+        return err->status;
+    if (d->layout && !(s.e.layout = tn_arena_text(&r->file->arena, d->layout, strlen(d->layout))))
+        return tn_fail_nomem(err);
+    if (keep_left_out(r, left_out(&s), &r->file->left_out, err) || take_properties(r, i, err))
+        return err->status;
+    return tn_file_add(r->file, &s.e, err);
 }
 
 /* --- ties --- */
 
+/* NULL comes before any list. */
 static int compare_lists(uint32_t rank, const int64_t *a, const int64_t *b)
 {
-    return !a || !b ? (a != NULL) - (b != NULL) : rank ? memcmp(a, b, rank * sizeof *a) : 0;
+    if (!a || !b)
+        return (a != NULL) - (b != NULL);
+    return rank ? memcmp(a, b, rank * sizeof *a) : 0;
 }
 
-/* 0 when both are the same elements of the same bytes; dense ones may have another shape. */
+/* 0: the same elements of the same bytes; dense ones may have different shapes. */
 static int compare_elements(const tn_part *a, const tn_part *b)
 {
-    const tn_stored *x = a->stored, *y = b->stored;
     const int64_t *stride = tn_stored_more_of(a)->stride, *other = tn_stored_more_of(b)->stride;
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    if (x->size != y->size)
-        return x->size < y->size ? -1 : 1;
-    if (a->array.dtype != b->array.dtype)
-        return a->array.dtype < b->array.dtype ? -1 : 1;
-    if (x->order != y->order)
-        return x->order < y->order ? -1 : 1;
-    if (stride && other && a->array.rank != b->array.rank)
-        return a->array.rank < b->array.rank ? -1 : 1;
+    bool ranks = stride && other;
+    const uint64_t x[] = { a->stored->offset, a->stored->size, a->array.dtype, a->stored->order,
+                           ranks ? a->array.rank : 0 };
+    const uint64_t y[] = { b->stored->offset, b->stored->size, b->array.dtype, b->stored->order,
+                           ranks ? b->array.rank : 0 };
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? -1 : 1;
     int order = compare_lists(a->array.rank, stride, other);
     if (!order && stride)
         order = compare_lists(a->array.rank, a->array.shape, b->array.shape);
@@ -553,7 +539,7 @@ static int by_elements(const void *a, const void *b)
 {
     const tn_tensor *x = *(const tn_tensor *const *)a, *y = *(const tn_tensor *const *)b;
     int order = compare_elements(x->parts, y->parts);
-    return order ? order : x < y ? -1 : x > y;
+    return order ? order : (x > y) - (x < y);
 }
 
 /* Two names for the same elements: the later one is tied to the earlier. */
@@ -590,15 +576,11 @@ static tn_status open_raw(tn_file *file, tn_error *err)
 {
     tn_text text = { 0 };
     reader r = { .file = file };
-    tn_status status = tn_file_load(file, TN_RAW_DOCUMENT_MAX, "descriptors", &text, err);
-    if (!status)
-        status = tn_descriptors_parse(text.ptr, text.len, &r.set, err);
-    if (!status)
-        status = locate(&r, text, err);
-    if (!status)
-        status = read_all(&r, err);
+    bool failed = tn_file_load(file, TN_RAW_DOCUMENT_MAX, "descriptors", &text, err) ||
+                  tn_descriptors_parse(text.ptr, text.len, &r.set, err) || locate(&r, text, err) ||
+                  read_all(&r, err);
     tn_descriptors_free(r.set);
-    return status;
+    return failed ? err->status : TN_OK;
 }
 
 const tn_format tn_format_raw = {

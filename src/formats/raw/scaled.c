@@ -1,8 +1,8 @@
 /* formats/raw/scaled.c - tensors of a datatype.
  *
- * The descriptor is that of the codes as they are stored.  Its scheme is Tenon's
- * own, and the member TN_RAW_OWN says what they are codes of and where the other
- * parts lie: in the data too, for there may be many of them. */
+ * The descriptor describes the codes as they are stored.  Its scheme is one of
+ * Tenon's own.  The member TN_RAW_OWN has the datatype and the places of the other
+ * parts, which are in the data too because they may be large. */
 #include "formats/raw/raw.h"
 #include "base/error.h"
 #include "bytes/json.h"
@@ -29,34 +29,30 @@ tn_wia_extra tn_raw_scheme(void)
     return (tn_wia_extra){ .path = "dtype", .key = "quantization", .json = "{\"scheme\":\"" SCHEME "\"}" };
 }
 
-static void put_string(tn_buf *out, const char *key, const char *text)
+/* NULL: nothing is written. */
+static void put_text(tn_buf *out, const char *key, const char *text)
 {
-    tn_buf_printf(out, "\"%s\":", key);
+    if (!text)
+        return;
+    tn_json_put_key(out, key);
     tn_json_put_z(out, text);
 }
 
 static void put_shape(tn_buf *out, uint32_t rank, const int64_t *shape)
 {
-    tn_buf_puts(out, "\"shape\":[");
-    for (uint32_t i = 0; i < rank; i++)
-        tn_buf_printf(out, i ? ",%lld" : "%lld", (long long)shape[i]);
-    tn_buf_putc(out, ']');
+    tn_json_put_key(out, "shape");
+    tn_json_put_shape(out, rank, shape);
 }
 
 static void put_part(tn_buf *out, const tn_part *p, const tn_raw_place *place)
 {
+    tn_json_put_comma(out);
     tn_buf_putc(out, '{');
-    put_string(out, "role", p->role);
-    tn_buf_printf(out, ",\"dtype\":\"%s\",", tn_dtype_get(p->array.dtype)->name);
+    put_text(out, "role", p->role);
+    put_text(out, "dtype", tn_dtype_get(p->array.dtype)->name);
     put_shape(out, p->array.rank, p->array.shape);
-    if (place->file) {
-        tn_buf_putc(out, ',');
-        put_string(out, "file", place->file);
-    }
-    if (place->encoding) {
-        tn_buf_putc(out, ',');
-        put_string(out, "encoding", place->encoding);
-    }
+    put_text(out, "file", place->file);
+    put_text(out, "encoding", place->encoding);
     tn_buf_printf(out, ",\"offset\":%llu,\"size\":%llu}", (unsigned long long)place->offset,
                   (unsigned long long)place->size);
 }
@@ -65,26 +61,19 @@ void tn_raw_put_scaled(tn_buf *out, const tn_tensor *t, const tn_raw_place *plac
 {
     const tn_scaling *s = t->scaling;
     char rotation[48];
-    put_string(out, "datatype", s->datatype);
+    put_text(out, "datatype", s->datatype);
     if (s->unpacked)
         tn_buf_puts(out, ",\"unpacked\":true");
     if (s->rotation.size) {
         tn_rotation_format(rotation, sizeof rotation, &s->rotation);
-        tn_buf_putc(out, ',');
-        put_string(out, "rotation", rotation);
+        put_text(out, "rotation", rotation);
     }
-    if (s->store != TN_UNKNOWN) {
-        tn_buf_putc(out, ',');
-        put_string(out, "store", tn_dtype_get(s->store)->name);
-    }
-    tn_buf_putc(out, ',');
+    if (s->store != TN_UNKNOWN)
+        put_text(out, "store", tn_dtype_get(s->store)->name);
     put_shape(out, t->rank, t->shape);
     tn_buf_puts(out, ",\"parts\":[");
-    for (uint32_t k = 1; k < t->nparts; k++) {
-        if (k > 1)
-            tn_buf_putc(out, ',');
+    for (uint32_t k = 1; k < t->nparts; k++)
         put_part(out, &t->parts[k], &places[k]);
-    }
     tn_buf_putc(out, ']');
 }
 
@@ -116,11 +105,11 @@ bool tn_raw_has_datatype(const tn_descriptor *d)
     return false;
 }
 
-/* Only bytes as they are, in the data beside the descriptors, can be read. */
+/* Only a raw part in the data of the descriptors can be read. */
 static void take_part(tn_json *j, tn_part *p, uint64_t *offset)
 {
     tn_text key;
-    bool place = false;
+    bool has_offset = false;
     tn_json_object(j);
     while (tn_json_key(j, &key)) {
         if (tn_text_is(key, "role"))
@@ -130,8 +119,8 @@ static void take_part(tn_json *j, tn_part *p, uint64_t *offset)
         else if (tn_text_is(key, "shape"))
             p->array.shape = tn_json_shape(j, NULL, &p->array.rank);
         else if (tn_text_is(key, "offset"))
-            *offset = tn_json_u64(j), place = true;
-        else if (tn_text_is(key, "encoding") && !tn_text_is(tn_json_string(j), "raw") && !j->status)
+            *offset = tn_json_u64(j), has_offset = true;
+        else if (tn_text_is(key, "encoding") && !tn_text_is(tn_json_string(j), "raw"))
             tn_json_reject(j, TN_ERR_UNSUPPORTED, "expected a part whose encoding is raw");
         else if (tn_text_is(key, "file"))
             tn_json_reject(j, TN_ERR_UNSUPPORTED,
@@ -139,7 +128,7 @@ static void take_part(tn_json *j, tn_part *p, uint64_t *offset)
         else if (!tn_text_is(key, "encoding"))
             tn_json_skip(j);
     }
-    if (!j->status && (!p->role || p->array.dtype == TN_UNKNOWN || !p->array.shape || !place))
+    if (!p->role || p->array.dtype == TN_UNKNOWN || !p->array.shape || !has_offset)
         tn_json_reject(j, TN_ERR_CORRUPT, "expected role, dtype, shape and offset of a part");
 }
 
@@ -185,7 +174,7 @@ bool tn_raw_take_scaled_item(tn_json *j, tn_text key, tn_raw_scaled *s)
     return true;
 }
 
-/* A part that is said to be in the data. */
+/* Checks that a part is inside the data. */
 static tn_status place_part(tn_file *f, const tn_entry *e, uint64_t offset, tn_part *p, tn_error *err)
 {
     const tn_shard *data = &f->shards[e->stored.shard];

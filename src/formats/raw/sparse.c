@@ -1,4 +1,4 @@
-/* formats/raw/sparse.c - sparse tensors as numbers of their descriptors. */
+/* formats/raw/sparse.c - sparse tensors, whose values and indices are numbers of the document. */
 #include "formats/raw/raw.h"
 #include "base/error.h"
 #include "tensor/code.h"
@@ -23,8 +23,8 @@ tn_status tn_raw_check_sparse(const tn_tensor *t, tn_error *err)
     return TN_OK;
 }
 
-/* The document takes at least so many bytes, or more than can be read: a digit and what follows it, for each
- * number; and brackets around a row of indices. */
+/* A lower bound for the bytes of the document: a digit and its separator per number, and brackets around a
+ * row of indices.  More than TN_RAW_DOCUMENT_MAX: too many. */
 static uint64_t least_text(const tn_tensor *t)
 {
     enum { NUMBER = 3, BRACKETS = 2 };
@@ -47,7 +47,7 @@ tn_status tn_raw_check_length(const tn_tensor *t, uint64_t *least, tn_error *err
 
 /* --- values --- */
 
-/* What a document says of any NaN. */
+/* The number that a document has for any NaN. */
 static tn_number plain_nan(void)
 {
     const double nan = (double)NAN;
@@ -56,7 +56,7 @@ static tn_number plain_nan(void)
     return tn_number_decode(tn_dtype_get(TN_FLOAT64), code);
 }
 
-/* Every value must come back with the bits it had, and a number has none to spare. */
+/* Every value must be read back with the same bits. */
 static tn_status check_values(const tn_tensor *t, const void *values, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
@@ -82,7 +82,7 @@ static tn_status check_values(const tn_tensor *t, const void *values, tn_error *
 
 /* --- indices --- */
 
-/* As int64_t; those of 64 bits as they are.  A uint64 beyond that becomes negative, which no index is. */
+/* Indices as int64_t.  A uint64 beyond becomes negative, which is refused later. */
 static const int64_t *widen(tn_arena *arena, const tn_array *a, size_t n, const void *indices)
 {
     if (a->dtype == TN_INT64 || a->dtype == TN_UINT64)

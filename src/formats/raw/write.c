@@ -1,7 +1,7 @@
-/* formats/raw/write.c - the data, and the descriptors that speak of it.
+/* formats/raw/write.c - the data and its descriptors.
  *
- * Scales and zero points of integer codes and sparse tensors are numbers of the
- * descriptors: their bytes are kept in memory until those are written. */
+ * Sparse tensors, and the scales and zero points of integer codes, are numbers of
+ * the document.  Their bytes are kept in memory until it is written. */
 #include "formats/raw/raw.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -28,7 +28,7 @@ static bool is_number(const tn_writer *w, const tn_out_entry *e)
     return tn_form_is_sparse(t->form) || (e->part && !tn_raw_of_datatype(t));
 }
 
-/* A sparse tensor that can be read back, and whose text is not too long to be. */
+/* A sparse tensor must be read back: its type, and the length of its text. */
 static tn_status check_sparse(const tn_tensor *t, uint64_t *least, tn_error *err)
 {
     tn_dtype index = t->parts[1].array.dtype;
@@ -65,21 +65,21 @@ static tn_status check_plan(const tn_writer *w, tn_error *err)
     if (tn_ends_with(w->path, TN_RAW_DATA_SUFFIX))
         return tn_fail(err, TN_ERR_ARGUMENT, "expected the name of the descriptors, NAME" TN_RAW_SUFFIX
                        ": the data goes to NAME" TN_RAW_DATA_SUFFIX " beside them");
-    if (w->nmeta && !w->count && !w->options.drop_metadata)
-        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
-                         "raw keeps a file's metadata with its first tensor and there is none");
-    return check_tensors(w, err);
+    tn_status status = tn_writer_check_file_meta(w, "raw", err);
+    return status ? status : check_tensors(w, err);
 }
 
 /* The largest index of part k that the tensor can have. */
 static uint64_t largest_index(const tn_tensor *t, uint32_t k, uint64_t i)
 {
+    if (k == 2)
+        return (uint64_t)t->parts[0].array.shape[0];
     uint32_t dimension = t->parts[1].array.rank == 2 ? (uint32_t)(i % t->rank) : t->rank - 1;
     int64_t extent = t->shape[dimension];
-    return k == 2 ? (uint64_t)t->parts[0].array.shape[0] : extent ? (uint64_t)extent - 1 : 0;
+    return extent ? (uint64_t)extent - 1 : 0;
 }
 
-/* A dry run has no numbers: it takes long ones. */
+/* A dry run has no numbers: it assumes long ones. */
 static void fill_in(tn_writer *w, const tn_out_entry *e)
 {
     uint8_t *at = w->files[e->file].memory + e->offset;
@@ -93,7 +93,7 @@ static void fill_in(tn_writer *w, const tn_out_entry *e)
         tn_code_put(at, i, type->bits, index ? largest_index(t, e->part, i) : longest);
 }
 
-/* Places what the document will have as numbers in memory. */
+/* Reserves memory for the numbers of the document. */
 static tn_status plan_numbers(tn_writer *w, tn_error *err)
 {
     uint64_t size = 0;
@@ -119,7 +119,7 @@ static tn_status plan_numbers(tn_writer *w, tn_error *err)
     return status;
 }
 
-/* Entries whose bytes stand in the document. */
+/* Entries whose elements are numbers of the document. */
 static size_t count_numbers(const tn_writer *w)
 {
     size_t n = 0;
@@ -128,13 +128,13 @@ static size_t count_numbers(const tn_writer *w)
     return n;
 }
 
-/* What the writer keeps for this format. */
+/* The writer's state. */
 typedef struct pair {
-    bool replaces;              /* others: the data gets an id in its name */
-    bool data;                  /* there is some */
+    bool replaces;              /* another pair: the name of the data gets an id */
+    bool data;                  /* there is a data file */
 } pair;
 
-/* Data goes to the first of the writer's files. */
+/* The data is the first of the writer's files. */
 static tn_status add_data(tn_writer *w, const pair *p, tn_error *err)
 {
     uint32_t file;
@@ -147,20 +147,18 @@ tn_status tn_raw_plan(tn_writer *w, tn_error *err)
 {
     uint32_t file;
     pair *p = tn_arena_zalloc(&w->arena, 1, sizeof *p);
-    tn_status status = p ? check_plan(w, err) : tn_fail_nomem(err);
+    if (!p)
+        return tn_fail_nomem(err);
     w->state = p;
-    if (!status)
-        status = tn_raw_plan_old(w, &p->replaces, err);
-    /* Without a tensor there is no descriptor to name it by. */
-    if (!status && (w->count == 0 ? !p->replaces : count_numbers(w) < w->count)) {
-        p->data = true;
-        status = add_data(w, p, err);
-    }
+    if (check_plan(w, err) || tn_raw_plan_old(w, &p->replaces, err))
+        return err->status;
+    /* Without a tensor there is no descriptor that could name the data. */
+    p->data = w->count ? count_numbers(w) < w->count : !p->replaces;
     for (size_t i = 0; i < w->count; i++)
         w->entries[i].checksum = TN_CHECKSUM_CRC32C;        /* for the tensor's id */
-    if (!status)
-        status = plan_numbers(w, err);
-    return status ? status : tn_writer_add_file(w, w->path, &file, err);
+    if ((p->data && add_data(w, p, err)) || plan_numbers(w, err))
+        return err->status;
+    return tn_writer_add_file(w, w->path, &file, err);
 }
 
 /* --- the descriptors --- */
@@ -170,7 +168,7 @@ static const void *numbers_of(const tn_writer *w, const tn_out_entry *e)
     return w->files[e->file].memory + e->offset;
 }
 
-/* The checksums of all parts that the data has, one after another; NULL without memory. */
+/* The checksums of all parts in the data, one after another; NULL without memory. */
 static const char *content_of(tn_writer *w, const tn_out_entry *e)
 {
     uint32_t n = tn_raw_of_datatype(e->more->whole) ? e->more->whole->nparts : 1;
@@ -208,12 +206,12 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
             s.data[k] = numbers_of(w, e + k);
     }
     tn_status status = tn_raw_describe(&s, &w->arena, d, err);
-    /* What is written must be read again: a scale of 0, say, cannot be. */
+    /* A descriptor that would be refused, such as one with a scale of 0, must not be written. */
     return status || w->dry_run ? status : tn_raw_check(d, TN_NO_OFFSET, TN_ERR_UNSUPPORTED, err);
 }
 
-/* Adds the name of the data, where it is not the usual one, to the member of Tenon's own.  Afterwards: a
- * tensor's id does not depend on how its file is called. */
+/* Adds the name of the data to the member TN_RAW_OWN.  This comes last: the id of a tensor does not depend on
+ * the name of its file. */
 static tn_status add_data_name(tn_writer *w, const char *name, tn_descriptor *d, tn_error *err)
 {
     tn_wia_extra *extra = tn_arena_zalloc(&w->arena, d->nextra + 1, sizeof *extra);
@@ -225,25 +223,26 @@ static tn_status add_data_name(tn_writer *w, const char *name, tn_descriptor *d,
         extra[i] = d->extra[i];
     while (own < d->nextra && (*extra[own].path || strcmp(extra[own].key, TN_RAW_OWN) != 0))
         own++;
-    bool new = own == d->nextra;
+    const char *others = own < d->nextra ? extra[own].json + 1 : "}";       /* the object without its '{' */
     tn_buf_puts(&json, "{\"" TN_RAW_DATA "\":");
     tn_json_put_z(&json, name);
-    tn_buf_puts(&json, new ? "}" : ",");
-    if (!new)
-        tn_buf_puts(&json, extra[own].json + 1);        /* it has an item, or it would not be there */
+    if (own < d->nextra)
+        tn_buf_putc(&json, ',');        /* it is not empty, or it would not be there */
+    tn_buf_puts(&json, others);
     const char *text = json.bad ? NULL : tn_arena_text(&w->arena, (const char *)json.data, json.size);
     tn_buf_free(&json);
     extra[own] = (tn_wia_extra){ .path = "", .key = TN_RAW_OWN, .json = text };
     d->extra = extra;
-    d->nextra += new;
+    d->nextra += own == d->nextra;
     return text ? TN_OK : tn_fail_nomem(err);
 }
 
 static tn_status name_data(tn_writer *w, tn_descriptor *all, tn_error *err)
 {
     const pair *p = w->state;
-    tn_status status = p->data ? tn_writer_name_members(w, tn_raw_member_name, p->replaces, err) : TN_OK;
-    return status || !p->data || !p->replaces ? status : add_data_name(w, w->files[0].path, &all[0], err);
+    if (p->data && tn_writer_name_members(w, tn_raw_member_name, p->replaces, err))
+        return err->status;
+    return p->data && p->replaces ? add_data_name(w, w->files[0].path, &all[0], err) : TN_OK;
 }
 
 static tn_status describe_all(tn_writer *w, tn_descriptor *all, tn_error *err)

@@ -1,9 +1,8 @@
-/* formats/safetensors/safetensors.h - what the files of this folder share.
+/* formats/safetensors/safetensors.h - single files and sharded sets.
  *
- * read.c finds the header and its entries, metadata.c turns `__metadata__`
- * into metadata and records and back, write.c plans and writes one file or
- * several, shards.c knows the index of a sharded set, set.c the names of its
- * files and what they replace. */
+ * read.c reads a header and its entries, metadata.c reads and writes
+ * `__metadata__`, write.c plans and writes files, shards.c reads and writes the
+ * index of a set, set.c has the names of its files and the set that they replace. */
 #ifndef TN_CONTAINER_SAFETENSORS_H
 #define TN_CONTAINER_SAFETENSORS_H
 
@@ -16,9 +15,9 @@
 #define TN_ST_SUFFIX       ".safetensors"
 #define TN_ST_INDEX_SUFFIX ".safetensors.index.json"
 #define TN_ST_METADATA     "__metadata__"
-#define TN_ST_FILE_RECORD  "tenon"          /* metadata key: what belongs to the whole file */
-#define TN_ST_RECORD       "tenon:"         /* metadata key: this and NAME is the record of tensor NAME */
-#define TN_ST_FILLER_START "__tenon_filler_"    /* and a number */
+#define TN_ST_FILE_RECORD  "tenon"          /* metadata key: the record of the file */
+#define TN_ST_RECORD       "tenon:"         /* metadata key: with NAME behind it, the record of tensor NAME */
+#define TN_ST_FILLER_START "__tenon_filler_"    /* a number follows */
 #define TN_ST_FILLER_END   "__"
 
 /* --- metadata.c: reading --- */
@@ -27,7 +26,7 @@ typedef struct tn_st_pair {
     const char *key;
     tn_text     value;
     uint64_t    at;             /* byte of the file after the key */
-    bool        claimed;        /* it is a record, not metadata of the user */
+    bool        claimed;        /* as a record: it is not metadata of the user */
 } tn_st_pair;
 
 /* The `__metadata__` of one file.  Zero-initialise to begin. */
@@ -36,13 +35,13 @@ typedef struct tn_st_metadata {
     size_t         count, cap;
     tn_names       names;
     bool           has_records; /* some key begins with TN_ST_RECORD */
-    bool           fillers;     /* the file record says so: fillers are to be hidden */
-    const tn_meta *file_meta;   /* what the file record holds: metadata that is not text */
+    bool           fillers;     /* of the file record: there are fillers, to be hidden */
+    const tn_meta *file_meta;   /* of the file record: metadata that is not text */
     size_t         nfile_meta;
     tn_buf         scratch;
 } tn_st_metadata;
 
-/* Takes the object that `j` is at; `base` is where j's text begins in the file. */
+/* Reads the object that `j` is at; `base` is the offset of j's text in the file. */
 tn_status tn_st_metadata_read(tn_st_metadata *m, tn_file *file, tn_json *j, uint64_t base, tn_error *err);
 void      tn_st_metadata_free(tn_st_metadata *m);
 
@@ -50,22 +49,21 @@ void      tn_st_metadata_free(tn_st_metadata *m);
 tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *name, tn_text *record,
                                tn_error *err);
 
-/* What one or several files give together.  Zero-initialise to begin. */
+/* The metadata of all files of a set.  Zero-initialise to begin. */
 typedef struct tn_st_merged {
     tn_meta     *items;         /* metadata */
     const char **from;          /* the file each came from */
     size_t       count, cap, from_cap;
     tn_names     names;
     size_t       fillers;       /* entries to be hidden: their nparts is 0 */
-    bool         unordered;     /* entries do not lie in the order of the header: ranges are still to be
-                                 * checked */
+    bool         unordered;     /* the data is not in the order of the header: ranges must be checked */
 } tn_st_merged;
 
-/* Adds one item; the same again is nothing new, another value is an error that names both files. */
+/* Adds one item.  A key with another value is an error that names both files. */
 tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, uint64_t at, tn_error *err);
 void      tn_st_merged_free(tn_st_merged *all);
 
-/* Adds what is metadata of the file, not a record that an entry has claimed. */
+/* Adds the metadata of one file, without the records that entries have claimed. */
 tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const char *from, tn_st_merged *all,
                                tn_error *err);
 
@@ -82,7 +80,7 @@ void      tn_st_reserved_free(tn_st_reserved *r);
 size_t    tn_st_reserved_find(const tn_st_reserved *r, const char *name);
 tn_status tn_st_fail_reserved(const char *key, tn_error *err);
 
-/* `"__metadata__":{...}` piece by piece: nothing at all is put when there is nothing to say. */
+/* Writes `"__metadata__":{...}`, or nothing if it would be empty. */
 typedef struct tn_st_put {
     tn_buf *out;
     bool    open;
@@ -94,8 +92,8 @@ void tn_st_put_end(tn_st_put *p);
 
 /* --- read.c --- */
 
-/* The header's JSON text (in the arena), checked for its
- * length and its first byte; the shard's data_begin is set. */
+/* The header's JSON text, in the arena.  Its length and first byte are checked; the
+ * shard's data_begin is set. */
 tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_text *json, tn_error *err);
 
 /* Fillers are U8 arrays that align what follows them. */
@@ -134,11 +132,11 @@ typedef struct tn_st_out {
     size_t          nfiles, fillers;
     const tn_meta  *meta;       /* the file's; key NULL: dropped */
     size_t          nmeta;
-    uint32_t        index_file; /* where there are several files */
-    bool            replaces;   /* a set: the new files get an id in their names */
+    uint32_t        index_file; /* if there are several files */
+    bool            replaces;   /* another set: the new names get an id */
 } tn_st_out;
 
-/* Where an array of `nbytes` begins after `at` bytes of data. */
+/* The offset of an array of `nbytes` that follows `at` bytes of data. */
 uint64_t tn_st_place(const tn_writer *w, uint64_t at, uint64_t nbytes);
 
 /* Chooses the files of the output and opens them. */
@@ -154,11 +152,11 @@ tn_status tn_st_put_index(tn_writer *w, tn_st_out *out, tn_error *err);
 
 bool tn_st_is_index_path(const char *path);
 
-/* The writer's path with this in place of its suffix, and the name of file i; NULL without memory. */
-const char *tn_st_path_with(tn_writer *w, const char *behind);
+/* The writer's path with another suffix, and the name of file i; NULL without memory. */
+const char *tn_st_path_with(tn_writer *w, const char *suffix);
 const char *tn_st_member_name(tn_writer *w, size_t i, const char *id);
 
-/* Finds out what the new files replace, and what of it is to be removed. */
+/* Finds the files that the new ones replace, and marks them as obsolete. */
 tn_status tn_st_plan_old(tn_writer *w, tn_st_out *out, tn_error *err);
 
 void tn_st_look_beside(const struct tn_beside *beside);
