@@ -1,8 +1,8 @@
 /* formats/mtx/entries.c - the lines behind the size line: entries with their
  * indices, or the values of an array column by column.
  *
- * A matrix with a symmetry lists its lower triangle only; the other one is made
- * here.  All of the text passes through these loops once. */
+ * A matrix with a symmetry lists its lower triangle only; the other triangle is
+ * added here. */
 #include "formats/mtx/mtx.h"
 #include "base/error.h"
 
@@ -22,48 +22,26 @@ const char *tn_mtx_refuse(tn_mtx_reader *r, const char *p, const char *what, ...
     size_t n = (size_t)(tn_mtx_word_end(p, r->end) - p), left = (size_t)(r->end - p);
     bool line_end = left && (*p == '\n' || (*p == '\r' && (left == 1 || p[1] == '\n')));
     tn_quoted word = tn_quote(p, n || !left ? n : 1);
+    const char *found = word.text;
+    if (!left || line_end)
+        found = left ? "the end of the line" : "the end of the file";
     tn_fail_at(r->err, left ? TN_ERR_CORRUPT : TN_ERR_TRUNCATED, (uint64_t)(p - r->text),
-               "line %llu: expected %s but found %s", (unsigned long long)r->line, expected,
-               !left ? "the end of the file" : line_end ? "the end of the line" : word.text);
+               "line %llu: expected %s but found %s", (unsigned long long)r->line, expected, found);
     return NULL;
-}
-
-/* Behind the end of the line that p is at the end of; else p itself. */
-static inline const char *step_over_end(tn_mtx_reader *r, const char *p)
-{
-    const char *feed = p < r->end && *p == '\r' ? p + 1 : p;
-    if (feed == r->end)
-        return feed;
-    if (*feed != '\n')
-        return p;
-    r->line++;
-    return feed + 1;
 }
 
 const char *tn_mtx_next_line(tn_mtx_reader *r, const char *p)
 {
     for (;;) {
         p = tn_mtx_skip_blanks(p, r->end);
-        const char *next = step_over_end(r, p);
+        const char *next = tn_mtx_step_over_end(r, p);
         if (next == p)
             return p;
         p = next;
     }
 }
 
-static inline const char *end_line(tn_mtx_reader *r, const char *p)
-{
-    p = tn_mtx_skip_blanks(p, r->end);
-    const char *next = step_over_end(r, p);
-    return next > p || p == r->end ? next : tn_mtx_refuse(r, p, "the end of the line");
-}
-
-const char *tn_mtx_end_line(tn_mtx_reader *r, const char *p)
-{
-    return end_line(r, p);
-}
-
-/* --- what the loops need --- */
+/* --- one number --- */
 
 static inline bool at_word_end(const char *p, const char *end)
 {
@@ -83,13 +61,12 @@ typedef struct loop {
 static const char *refuse_value(loop *l, const char *p, bool held)
 {
     const tn_dtype_info *type = l->numbers.type;
-    uint64_t low = tn_dtype_limit(type, true), high = tn_dtype_limit(type, false);
     if (type->kind == TN_KIND_FLOAT)
         return held ? tn_mtx_refuse(l->r, p, "a number")
                     : tn_mtx_refuse(l->r, p, "a number that %s holds", type->name);
     char text[2][TN_MTX_NUMBER_MAX];
-    *tn_mtx_put_integer(type, low, text[0]) = '\0';
-    *tn_mtx_put_integer(type, high, text[1]) = '\0';
+    *tn_mtx_put_integer(type, tn_dtype_limit(type, true), text[0]) = '\0';
+    *tn_mtx_put_integer(type, tn_dtype_limit(type, false), text[1]) = '\0';
     return tn_mtx_refuse(l->r, p, "an integer from %s to %s", text[0], text[1]);
 }
 
@@ -132,10 +109,13 @@ static loop make_loop(tn_mtx_reader *r)
     for (int i = 0; i < 2; i++)
         l.most[i] = (uint64_t)r->shape[i] - 1 < highest || !r->shape[i] ? (uint64_t)r->shape[i] : highest + 1;
     l.bits = l.numbers.type->bits;
-    l.take = r->field == TN_MTX_PATTERN              ? take_nothing
-             : l.numbers.count == 2                  ? take_complex
-             : l.numbers.type->kind == TN_KIND_FLOAT ? take_real
-                                                     : take_integer;
+    l.take = take_integer;
+    if (r->field == TN_MTX_PATTERN)
+        l.take = take_nothing;
+    else if (l.numbers.count == 2)
+        l.take = take_complex;
+    else if (l.numbers.type->kind == TN_KIND_FLOAT)
+        l.take = take_real;
     return l;
 }
 
@@ -147,8 +127,8 @@ static inline void store(const loop *l, uint64_t at, const uint64_t *code)
 
 /* --- symmetry --- */
 
-/* A number with the other sign; but a zero stays without one, so that elements
- * which are 0 on one side of the diagonal are so on the other. */
+/* A number with the other sign.  Zero stays +0, so that an element which is 0 on
+ * one side of the diagonal is so on the other. */
 static uint64_t negative(const loop *l, uint64_t code)
 {
     uint64_t sign = UINT64_C(1) << (l->bits - 1);
@@ -157,8 +137,8 @@ static uint64_t negative(const loop *l, uint64_t code)
     return (0 - code) & (UINT64_MAX >> (64 - l->bits));
 }
 
-/* An element of the lower triangle becomes its mirror image; `at` is where its
- * value stands.  Types that cannot be negated have no skew-symmetric matrices. */
+/* Turns an element of the lower triangle into its mirror image; `at` is the text of
+ * its value.  Types that cannot be negated have no skew-symmetric matrices. */
 static bool mirror(const loop *l, const char *at, uint64_t *code)
 {
     bool skew = l->r->symmetry == TN_MTX_SKEW;
@@ -185,16 +165,14 @@ static bool check_diagonal(const loop *l, const char *at, const uint64_t *code)
 
 /* --- entries --- */
 
-/* An index from 1 to `most`; it becomes one from 0. */
+/* Reads an index from 1 and makes it one from 0. */
 static inline const char *take_index(loop *l, const char *p, unsigned dimension, uint64_t *index)
 {
     uint64_t n = 0, most = l->most[dimension];
     p = tn_mtx_skip_blanks(p, l->end);
     const char *first = p;
-    for (; p < l->end && *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n) ||
-            n > most)
-            break;
+    while (p < l->end && tn_is_digit(*p) && tn_add_digit(&n, *p) && n <= most)
+        p++;
     if (!n || !at_word_end(p, l->end))
         return tn_mtx_refuse(l->r, first, "a %s from 1 to %llu", dimension ? "column" : "row",
                              (unsigned long long)most);
@@ -202,67 +180,57 @@ static inline const char *take_index(loop *l, const char *p, unsigned dimension,
     return p;
 }
 
-static void store_entry(const loop *l, uint64_t row, uint64_t column, const uint64_t *code)
+static inline void store_element(const loop *l, uint64_t row, uint64_t column, const uint64_t *code)
 {
     tn_mtx_reader *r = l->r;
+    if (r->array) {
+        store(l, row * (uint64_t)r->shape[1] + column, code);
+        return;
+    }
     store(l, r->count, code);
     tn_code_put(r->indices, 2 * r->count, l->index_bits, row);
     tn_code_put(r->indices, 2 * r->count + 1, l->index_bits, column);
     r->count++;
 }
 
-static const char *take_entry(loop *l, const char *p)
+/* Reads the value at p, the last word of the line that begins at `line`, and stores the element and its
+ * mirror image. */
+static inline const char *take_value(loop *l, const char *line, const char *p, uint64_t row, uint64_t column)
 {
-    uint64_t row = 0, column = 0, code[2] = { 0 };
-    const char *at = p, *value = NULL;
-    p = take_index(l, p, 0, &row);
-    if (p)
-        p = take_index(l, p, 1, &column);
-    if (p) {
-        value = tn_mtx_skip_blanks(p, l->end);
-        p = l->take(l, p, code);
-    }
+    uint64_t code[2] = { 0 };
+    const char *value = tn_mtx_skip_blanks(p, l->end);
+    p = l->take(l, p, code);
     if (!p)
         return NULL;
-    store_entry(l, row, column, code);
+    store_element(l, row, column, code);
     if (l->r->symmetry != TN_MTX_GENERAL) {
         if (column > row)
-            return tn_mtx_refuse(l->r, at,
+            return tn_mtx_refuse(l->r, line,
                                  "an entry below the diagonal (of a symmetry only these are listed)");
         if (column == row ? !check_diagonal(l, value, code) : !mirror(l, value, code))
             return NULL;
         if (column != row)
-            store_entry(l, column, row, code);
+            store_element(l, column, row, code);
     }
-    return end_line(l->r, p);
+    return tn_mtx_end_line(l->r, p);
 }
 
-/* --- values of an array --- */
-
-static const char *take_value(loop *l, const char *p, uint64_t row, uint64_t column)
+static const char *take_entry(loop *l, const char *line)
 {
-    uint64_t code[2] = { 0 }, columns = (uint64_t)l->r->shape[1];
-    const char *at = p;
-    p = l->take(l, p, code);
-    if (!p)
-        return NULL;
-    store(l, row * columns + column, code);
-    if (l->r->symmetry != TN_MTX_GENERAL) {
-        if (column == row ? !check_diagonal(l, at, code) : !mirror(l, at, code))
-            return NULL;
-        if (column != row)
-            store(l, column * columns + row, code);
-    }
-    return end_line(l->r, p);
+    uint64_t row = 0, column = 0;
+    const char *p = take_index(l, line, 0, &row);
+    if (p)
+        p = take_index(l, p, 1, &column);
+    return p ? take_value(l, line, p, row, column) : NULL;
 }
 
-/* --- all --- */
+/* --- the matrix --- */
 
 static const char *next_item(tn_mtx_reader *r, const char *p, uint64_t taken)
 {
     p = tn_mtx_next_line(r, p);
     if (p == r->end)
-        return tn_mtx_refuse(r, p, r->array ? "value %llu of %llu" : "entry %llu of %llu",
+        return tn_mtx_refuse(r, p, "%s %llu of %llu", r->array ? "value" : "entry",
                              (unsigned long long)taken + 1, (unsigned long long)r->listed);
     if (*p == '%')
         return tn_mtx_refuse(r, p, "comments before the size line only");
@@ -289,7 +257,7 @@ static const char *take_array(loop *l, const char *p)
         for (uint64_t row = first; row < rows && p; row++) {
             p = next_item(r, p, taken++);
             if (p)
-                p = take_value(l, p, row, column);
+                p = take_value(l, p, p, row, column);
         }
     }
     return p;
@@ -302,10 +270,9 @@ tn_status tn_mtx_take_entries(tn_mtx_reader *r, const char *p)
     if (!p)
         return r->err->status;
     p = tn_mtx_next_line(r, p);
-    if (p < r->end)
-        tn_mtx_refuse(r, p,
-                      r->array ? "the end of the file behind %llu values"
-                               : "the end of the file behind %llu entries",
-                      (unsigned long long)r->listed);
-    return p < r->end ? TN_ERR_CORRUPT : TN_OK;
+    if (p == r->end)
+        return TN_OK;
+    tn_mtx_refuse(r, p, "the end of the file behind %llu %s", (unsigned long long)r->listed,
+                  r->array ? "values" : "entries");
+    return TN_ERR_CORRUPT;
 }

@@ -1,17 +1,17 @@
-/* formats/mtx/mtx.h - what the files of this folder share.
+/* formats/mtx/mtx.h - MatrixMarket files.
  *
  *     %%MatrixMarket matrix coordinate real general    the banner
- *     %tenon {"name":"w","dtype":"float32"}            what the format has no word for, see note.c
+ *     %tenon {"name":"w","dtype":"float32"}            the note: what the format cannot express, see note.c
  *     % any text                                       comments
  *     3 4 2                                            rows, columns, entries (array: rows, columns)
- *     1 1 0.5 row, column from 1, value (array: values, column by column)
+ *     1 1 0.5                                          row, column from 1, value (array: values by column)
  *     3 2 -7e-3
  *
- * The text is its own index: opening a file reads all of it.
+ * A file has no index, so opening it reads all of its text.
  *
- * read.c takes what stands before the entries, entries.c those, number.c turns
- * text into elements and back, note.c has the comments, write.c all of writing
- * but the check for symmetry (symmetric.c). */
+ * read.c reads all before the entries, entries.c the entries, note.c the comments.
+ * number.c converts between text and elements.  write.c writes, and symmetric.c
+ * checks whether a matrix can be written as symmetric. */
 #ifndef TN_CONTAINER_MTX_H
 #define TN_CONTAINER_MTX_H
 
@@ -22,12 +22,15 @@
 
 #define TN_MTX_SUFFIX  ".mtx"
 #define TN_MTX_BANNER  "%%MatrixMarket"
-#define TN_MTX_NOTE    "tenon {"        /* how a comment begins that is ours */
+#define TN_MTX_NOTE    "tenon {"        /* the start of the note, behind the percent sign */
 #define TN_MTX_COMMENT "comment"        /* the key of comments among a tensor's metadata */
 
 typedef enum tn_mtx_field {
-    TN_MTX_REAL, TN_MTX_INTEGER, TN_MTX_UNSIGNED, TN_MTX_COMPLEX, TN_MTX_PATTERN
+    TN_MTX_REAL, TN_MTX_INTEGER, TN_MTX_UNSIGNED, TN_MTX_COMPLEX, TN_MTX_PATTERN,
+    TN_MTX_DOUBLE               /* a word for TN_MTX_REAL that is only read */
 } tn_mtx_field;
+extern const char *const tn_mtx_fields[];       /* their words in the banner */
+
 typedef enum tn_mtx_symmetry {
     TN_MTX_GENERAL,
     TN_MTX_SYMMETRIC,
@@ -35,12 +38,8 @@ typedef enum tn_mtx_symmetry {
     TN_MTX_HERMITIAN
 } tn_mtx_symmetry;
 
-/* The type of a field's elements where no note says otherwise, and whether a
- * note may say so of this one. */
+/* The types of a field's elements and of the indices if no note has another. */
 tn_dtype tn_mtx_usual_type(tn_mtx_field field);
-bool     tn_mtx_may_hold(tn_mtx_field field, const tn_dtype_info *type);
-
-/* The type of the indices of a matrix where no note says otherwise. */
 tn_dtype tn_mtx_usual_index(const int64_t shape[2]);
 
 /* --- number.c --- */
@@ -51,8 +50,8 @@ typedef struct tn_mtx_real {
     const tn_dtype_info *digits;        /* the type whose digits are written: types of 8 bits or less have
                                          * those of float32 */
     tn_encode_rules      type_rules, digits_rules;
-    unsigned             fewest, most;  /* any decimal of so many digits is told from others; any value has
-                                         * one of so many */
+    unsigned             fewest, most;  /* digits: decimals of `fewest` are read as different values; each
+                                         * value is read back from `most` */
 } tn_mtx_real;
 
 tn_mtx_real tn_mtx_real_of(tn_dtype dtype);
@@ -66,8 +65,8 @@ typedef struct tn_mtx_numbers {
 
 tn_mtx_numbers tn_mtx_numbers_of(tn_dtype dtype);
 
-/* Takes the number at p and returns its end.  NULL: there is none, or (*held
- * is false) it is none that the type holds. */
+/* Reads the number at p and returns its end.  NULL: there is none.  *held is false
+ * if the type cannot hold it. */
 const char *tn_mtx_read_real(const tn_mtx_real *real, const char *p, const char *end, uint64_t *code,
                              bool *held);
 
@@ -119,7 +118,7 @@ static inline const char *tn_mtx_skip_blanks(const char *p, const char *end)
     return p;
 }
 
-/* The end of what a person would call a word at p. */
+/* The end of the word at p. */
 static inline const char *tn_mtx_word_end(const char *p, const char *end)
 {
     while (p < end && !tn_mtx_is_blank(*p) && *p != '\n' && *p != '\r')
@@ -127,24 +126,41 @@ static inline const char *tn_mtx_word_end(const char *p, const char *end)
     return p;
 }
 
-/* "line 7: expected WHAT but found ..." of what stands at p: NULL. */
+/* Fails with "line 7: expected WHAT but found ..." and the word at p.  Always NULL. */
 __attribute__((cold, format(printf, 3, 4)))
 const char *tn_mtx_refuse(tn_mtx_reader *r, const char *p, const char *what, ...);
 
-/* What stands first on the next line that is not blank; the end of the text if there is none. */
+/* Behind the end of the line that p is at the end of; else p itself. */
+static inline const char *tn_mtx_step_over_end(tn_mtx_reader *r, const char *p)
+{
+    const char *feed = p < r->end && *p == '\r' ? p + 1 : p;
+    if (feed == r->end)
+        return feed;
+    if (*feed != '\n')
+        return p;
+    r->line++;
+    return feed + 1;
+}
+
+/* The first character of the next line that is not blank; the end of the text if there is none. */
 const char *tn_mtx_next_line(tn_mtx_reader *r, const char *p);
 
-/* Behind the last word of a line: the beginning of the next; NULL if there is another word. */
-const char *tn_mtx_end_line(tn_mtx_reader *r, const char *p);
+/* From behind the last word of a line to the next line; NULL if there is another word. */
+static inline const char *tn_mtx_end_line(tn_mtx_reader *r, const char *p)
+{
+    p = tn_mtx_skip_blanks(p, r->end);
+    const char *next = tn_mtx_step_over_end(r, p);
+    return next > p || p == r->end ? next : tn_mtx_refuse(r, p, "the end of the line");
+}
 
-/* Comments up to the size line, from the line behind the banner on; its beginning, or NULL. */
+/* Reads the comments between the banner and the size line, which is returned, or NULL. */
 const char *tn_mtx_take_comments(tn_mtx_reader *r, const char *p);
 
-/* "line 2: the note of Tenon's: WHY", of byte `at` of its JSON. */
+/* Fails with "line 2: the note of Tenon's: WHY", at byte `at` of its JSON. */
 __attribute__((cold, format(printf, 4, 5)))
 tn_status tn_mtx_refuse_note(const tn_mtx_reader *r, tn_status status, size_t at, const char *why, ...);
 
-/* All entries, and that nothing follows them. */
+/* Reads all entries up to the end of the file. */
 tn_status tn_mtx_take_entries(tn_mtx_reader *r, const char *p);
 
 /* --- writing --- */
@@ -157,7 +173,7 @@ typedef struct tn_mtx_matrix {
     tn_mtx_field     field;
 } tn_mtx_matrix;
 
-/* An index of an entry, whichever type it has; negative ones are beyond any shape. */
+/* An index of an entry, of any type.  A negative one becomes too large for any shape. */
 uint64_t tn_mtx_index(const tn_mtx_matrix *m, uint64_t entry, unsigned dimension);
 
 /* The note and the comments. */

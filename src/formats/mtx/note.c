@@ -1,11 +1,11 @@
-/* formats/mtx/note.c - the comments of a file, one of which is ours:
+/* formats/mtx/note.c - the comments of a file.  One of them is Tenon's note, on one line:
  *
- *     %tenon
- *     {"name":"w","dtype":"float32","index":"int64","layout":"HW","metadata":{...},"file_metadata":{...}}
+ *     %tenon {"name":"w","dtype":"float32","index":"int64","layout":"HW",
+ *             "metadata":{...},"file_metadata":{...}}
  *
- * It holds what the format has no word for, and of types only those that are
- * not the usual ones.  All other comments together are one piece of the tensor's
- * metadata, its last: their lines, without the percent signs. */
+ * It holds what the format cannot express, and types that are not the usual ones.
+ * All other comments together are the last item of the tensor's metadata: their
+ * lines, without the percent signs. */
 #include "formats/mtx/mtx.h"
 #include "base/error.h"
 #include "bytes/json.h"
@@ -17,12 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME      "name"
-#define DTYPE     "dtype"
-#define INDEX     "index"
-#define LAYOUT    "layout"
-#define META      "metadata"
-#define FILE_META "file_metadata"
+enum { NAME, DTYPE, INDEX, LAYOUT, META, FILE_META, KEYS };
+static const char *const keys[KEYS] = { "name", "dtype", "index", "layout", "metadata", "file_metadata" };
 
 /* --- reading: the note --- */
 
@@ -36,9 +32,6 @@ tn_status tn_mtx_refuse_note(const tn_mtx_reader *r, tn_status status, size_t at
     return tn_fail_at(r->err, status, (uint64_t)(r->note - r->text) + at,
                       "line %llu: the note of Tenon's: %s", (unsigned long long)r->note_line, text);
 }
-
-enum { KEYS = 6 };
-static const char *const keys[KEYS] = { NAME, DTYPE, INDEX, LAYOUT, META, FILE_META };
 
 static void take_layout(tn_mtx_reader *r, tn_json *j)
 {
@@ -65,13 +58,13 @@ static void take_item(tn_mtx_reader *r, tn_json *j, tn_text key, unsigned *seen)
         tn_json_reject(j, TN_ERR_CORRUPT, "key %s is there twice", tn_quote(key.ptr, key.len).text);
     *seen |= 1u << which;
     switch (which) {
-    case 0:  r->name = tn_json_keep(j, tn_json_string(j)); break;
-    case 1:  r->dtype = tn_json_dtype(j); break;
-    case 2:  r->index = tn_json_dtype(j); break;
-    case 3:  take_layout(r, j); break;
-    case 4:  take_meta(r, j, &r->meta, &r->nmeta); break;
-    case 5:  take_meta(r, j, &r->file->meta, &r->file->nmeta); break;
-    default: tn_json_skip(j); break;
+    case NAME:      r->name = tn_json_keep(j, tn_json_string(j)); break;
+    case DTYPE:     r->dtype = tn_json_dtype(j); break;
+    case INDEX:     r->index = tn_json_dtype(j); break;
+    case LAYOUT:    take_layout(r, j); break;
+    case META:      take_meta(r, j, &r->meta, &r->nmeta); break;
+    case FILE_META: take_meta(r, j, &r->file->meta, &r->file->nmeta); break;
+    default:        tn_json_skip(j); break;
     }
 }
 
@@ -100,8 +93,8 @@ static bool take_note(tn_mtx_reader *r, tn_text json)
 
 typedef struct comments {
     tn_buf  lines;
-    bool    any;                /* lines */
-    bool    said;               /* something: not all of them are blank */
+    bool    any;                /* there are lines... */
+    bool    said;               /* ...and not all are blank */
 } comments;
 
 static void add_line(comments *c, tn_text line)
@@ -113,8 +106,8 @@ static void add_line(comments *c, tn_text line)
     c->said |= tn_mtx_skip_blanks(line.ptr, line.ptr + line.len) < line.ptr + line.len;
 }
 
-/* What is not UTF-8 is kept as bytes. */
-static bool make_value(tn_mtx_reader *r, const tn_buf *lines, tn_meta *m)
+/* Text that is not UTF-8 is kept as bytes. */
+static bool keep_text(tn_mtx_reader *r, const tn_buf *lines, tn_meta *m)
 {
     tn_text text = { (const char *)lines->data, lines->size };
     tn_buf cbor = { 0 };
@@ -130,7 +123,7 @@ static bool make_value(tn_mtx_reader *r, const tn_buf *lines, tn_meta *m)
     return m->cbor != NULL;
 }
 
-/* The note's own metadata has no key twice. */
+/* Appends the comments to the metadata of the note. */
 static tn_status keep_lines(tn_mtx_reader *r, const comments *c)
 {
     for (size_t i = 0; i < r->nmeta; i++)
@@ -139,7 +132,7 @@ static tn_status keep_lines(tn_mtx_reader *r, const comments *c)
                                       "metadata key \"" TN_MTX_COMMENT "\" is there twice: it holds the "
                                       "comments of the file");
     tn_meta *all = c->lines.bad ? NULL : tn_arena_zalloc(&r->file->arena, r->nmeta + 1, sizeof *all);
-    if (!all || !make_value(r, &c->lines, &all[r->nmeta]))
+    if (!all || !keep_text(r, &c->lines, &all[r->nmeta]))
         return tn_fail_nomem(r->err);
     if (r->nmeta)
         memcpy(all, r->meta, r->nmeta * sizeof *all);
@@ -148,7 +141,7 @@ static tn_status keep_lines(tn_mtx_reader *r, const comments *c)
     return TN_OK;
 }
 
-/* The comment whose percent sign is at p; the line behind it, or NULL. */
+/* Reads the comment whose percent sign is at p.  Returns the next line, or NULL. */
 static const char *take_comment(tn_mtx_reader *r, const char *p, comments *c)
 {
     const char *begin = p + 1, *feed = memchr(begin, '\n', (size_t)(r->end - begin));
@@ -180,8 +173,8 @@ const char *tn_mtx_take_comments(tn_mtx_reader *r, const char *p)
 
 /* --- writing --- */
 
-/* Lines that would be read as they are: something is said, nothing is taken for
- * the end of a line or for a note. */
+/* Whether the text can be written as comments and is read back unchanged: it is not
+ * blank, and has no control characters and no line that looks like a note. */
 static bool is_plain(const tn_meta *m)
 {
     bool said = false, begins = true;
@@ -198,15 +191,18 @@ static bool is_plain(const tn_meta *m)
     return said;
 }
 
-static void put_key(tn_buf *b, const char *key)
+static void put_text(tn_buf *b, int key, const char *text)
 {
-    tn_buf_printf(b, "%s\"%s\":", strcmp(key, NAME) ? "," : "", key);
+    tn_json_put_key(b, keys[key]);
+    tn_json_put_z(b, text);
 }
 
-static void put_text(tn_buf *b, const char *key, const char *text)
+static void put_meta(tn_buf *b, int key, const tn_meta *meta, size_t n)
 {
-    put_key(b, key);
-    tn_json_put_z(b, text);
+    if (!n)
+        return;
+    tn_json_put_key(b, keys[key]);
+    tn_meta_put_json(b, meta, n);
 }
 
 static void put_lines(tn_buf *b, const char *text)
@@ -235,14 +231,8 @@ void tn_mtx_put_comments(tn_buf *b, const tn_writer *w, const tn_mtx_matrix *m)
         put_text(b, INDEX, tn_dtype_get(t->parts[1].array.dtype)->name);
     if (t->layout)
         put_text(b, LAYOUT, t->layout);
-    if (nmeta) {
-        put_key(b, META);
-        tn_meta_put_json(b, more->meta, nmeta);
-    }
-    if (w->nmeta) {
-        put_key(b, FILE_META);
-        tn_meta_put_json(b, w->meta, w->nmeta);
-    }
+    put_meta(b, META, more->meta, nmeta);
+    put_meta(b, FILE_META, w->meta, w->nmeta);
     tn_buf_puts(b, "}\n");
     put_lines(b, lines);
 }

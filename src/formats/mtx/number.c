@@ -1,11 +1,12 @@
-/* formats/mtx/number.c - numbers as text, exactly: what is read is the
- * element nearest to the decimal (ties to even), what is written the shortest
- * decimal that is read as the element.
+/* formats/mtx/number.c - numbers as text, exactly.  A decimal is read as the
+ * nearest element (ties to even).  An element is written as the shortest decimal
+ * that is read back as it.
  *
- * Both are a product of an integer and a power of ten in 128 bits where that is
- * enough, which it nearly always is; the C library does the rest.  Floating-point
- * numbers are not computed with: neither locale nor rounding mode count. */
+ * Both need the product of an integer and a power of ten.  128 bits are nearly
+ * always enough for it; the C library does the rest.  No floating-point
+ * arithmetic is used, so locale and rounding mode do not matter. */
 #include "formats/mtx/mtx.h"
+#include "base/checked.h"
 #include "base/text.h"
 #include "tensor/decimal.h"
 
@@ -17,11 +18,10 @@
 __extension__ typedef unsigned __int128 wide;
 
 enum {
-    FIVES = 28,                 /* powers that fit 64 bits */
-    FITS = 19,                  /* so many digits fit 64 bits too */
-    TELLING = 800,              /* behind so many digits there is no double and no point half-way between
-                                 * two */
-    FARTHEST = 100000           /* exponents beyond are too large, or too small, for TELLING digits */
+    FIVES = 28,                 /* powers of five that fit 64 bits */
+    FITS = 19,                  /* digits that fit 64 bits */
+    TELLING = 800,              /* digits: no double, and no midpoint of two, has more */
+    FARTHEST = 100000           /* exponent: beyond it TELLING digits overflow or underflow */
 };
 
 static const uint64_t fives[FIVES] = {
@@ -38,21 +38,19 @@ static const uint64_t fives[FIVES] = {
 typedef struct decimal {
     uint64_t    digits;
     int64_t     exponent;
-    unsigned    count;          /* of digits without leading zeros, if at most FITS... */
-    bool        long_one;       /* ...else this: only the text has them all */
+    unsigned    count;          /* of digits without leading zeros, at most FITS + 1... */
+    bool        long_one;       /* ...more than FITS: only the text has them all */
     bool        negative;
     const char *first, *last;   /* the text of the digits, with the point */
 } decimal;
-
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static bool fits(const decimal *d)
 {
     return !d->long_one && d->exponent > -FIVES && d->exponent < FIVES;
 }
 
-/* w * 10^k, the first 63 bits of it or more; the last bit is set too if
- * anything was cut off.  w is not 0, k between -FIVES and FIVES. */
+/* The first 63 bits or more of w * 10^k; the last bit is set if anything was cut
+ * off.  w is not 0, k between -FIVES and FIVES. */
 static tn_number times_power(uint64_t w, int k)
 {
     uint64_t five = fives[k < 0 ? -k : k];
@@ -65,7 +63,7 @@ static tn_number times_power(uint64_t w, int k)
                             .exponent = k - w_shift - five_shift + 64 };
     }
     wide numerator = (wide)w << 63;
-    /* of two numbers with the same top bit: it fits */
+    /* both have their top bit set, so the quotient fits */
     uint64_t quotient = (uint64_t)(numerator / five);
     return (tn_number){ .significand = quotient | ((wide)quotient * five != numerator),
                         .exponent = k - w_shift + five_shift - 63 };
@@ -115,7 +113,7 @@ tn_mtx_numbers tn_mtx_numbers_of(tn_dtype dtype)
 static const char *scan_digits(const char *p, const char *end, uint64_t *digits)
 {
     uint64_t n = *digits;
-    for (; p < end && is_digit(*p); p++)
+    for (; p < end && tn_is_digit(*p); p++)
         n = n * 10 + (uint64_t)(*p - '0');
     *digits = n;
     return p;
@@ -128,14 +126,14 @@ static const char *scan_exponent(const char *p, const char *end, int64_t *expone
     p += p < end && (*p == '-' || *p == '+');
     const char *first = p;
     int64_t n = 0;
-    for (; p < end && is_digit(*p); p++)
+    for (; p < end && tn_is_digit(*p); p++)
         if (n < INT64_MAX / 16)         /* leaves room for what the point adds */
             n = n * 10 + (*p - '0');
     *exponent += negative ? -n : n;
     return p > first ? p : NULL;
 }
 
-/* How many digits there are without leading zeros. */
+/* Counts the digits without leading zeros. */
 static void count_digits(decimal *d, size_t all)
 {
     const char *p = d->first;
@@ -145,7 +143,7 @@ static void count_digits(decimal *d, size_t all)
     d->long_one = all > FITS;
 }
 
-/* A decimal number as C, Fortran and Python write it; its sign is behind us. */
+/* Scans a decimal number as C, Fortran and Python write it, without its sign. */
 static const char *scan(const char *p, const char *end, decimal *d)
 {
     size_t all;
@@ -191,7 +189,8 @@ static void spell(const decimal *d, char text[TELLING + 32])
         text[n++] = '1';
         exponent--;
     }
-    exponent = exponent > FARTHEST ? FARTHEST : exponent < -FARTHEST ? -FARTHEST : exponent;
+    if (exponent > FARTHEST || exponent < -FARTHEST)
+        exponent = exponent > 0 ? FARTHEST : -FARTHEST;
     snprintf(text + n, 16, "e%d", (int)exponent);
 }
 
@@ -211,7 +210,7 @@ static bool is_same(tn_number a, tn_number b)
     return a.significand << x == b.significand << y && a.exponent - x == b.exponent - y;
 }
 
-/* Digits of a text that is not long, without zeros at its end. */
+/* The number of digits without trailing zeros. */
 static unsigned telling_digits(const decimal *d)
 {
     unsigned n = d->count;
@@ -220,8 +219,8 @@ static unsigned telling_digits(const decimal *d)
     return n;
 }
 
-/* Rounds to a type narrower than float64; what has more digits than any of its
- * values needs, or becomes 0, must be one of them. */
+/* Rounds to a type narrower than float64.  A decimal with more digits than the type
+ * needs, or one that becomes 0, must be exact. */
 static bool narrow(const tn_mtx_real *real, const decimal *d, uint64_t *code)
 {
     unsigned flags = 0;
@@ -242,26 +241,25 @@ static bool narrow(const tn_mtx_real *real, const decimal *d, uint64_t *code)
 
 static bool to_double(const decimal *d, uint64_t *code)
 {
-    uint64_t sign = (uint64_t)d->negative << 63;
+    *code = (uint64_t)d->negative << 63;
+    if (!d->digits && !d->long_one)
+        return true;
     if (fits(d) && d->digits) {
         tn_number x = rounded(times_power(d->digits, (int)d->exponent), 53);
         /* the significand's top bit adds 1 to the exponent */
-        *code = sign | (((uint64_t)(x.exponent + 52 + 1022) << 52) + x.significand);
-        return true;
-    }
-    if (!d->digits && !d->long_one) {
-        *code = sign;
+        *code |= ((uint64_t)(x.exponent + 52 + 1022) << 52) + x.significand;
         return true;
     }
     char text[TELLING + 32];
+    uint64_t magnitude;
     spell(d, text);
     double x = tn_decimal_round(text, FE_TONEAREST);
-    memcpy(code, &x, sizeof *code);
-    *code |= sign;
+    memcpy(&magnitude, &x, sizeof magnitude);
+    *code |= magnitude;
     return !isinf(x);
 }
 
-/* --- words for what is no number --- */
+/* --- inf and nan --- */
 
 /* The end of a word in letters of any case, or NULL. */
 static const char *accept(const char *p, const char *end, const char *word)
@@ -338,7 +336,7 @@ const char *tn_mtx_read_real(const tn_mtx_real *real, const char *p, const char 
     decimal d = { .negative = p < end && *p == '-' };
     p += p < end && (*p == '-' || *p == '+');
     *held = true;
-    if (p < end && !is_digit(*p) && *p != '.')
+    if (p < end && !tn_is_digit(*p) && *p != '.')
         return read_word(real, p, end, d.negative, code, held);
     p = scan(p, end, &d);
     if (p)
@@ -353,22 +351,15 @@ const char *tn_mtx_read_integer(const tn_dtype_info *type, const char *p, const 
     p += p < end && (*p == '-' || *p == '+');
     const char *first = p;
     uint64_t n = 0;
-    for (; p < end && is_digit(*p); p++)
-        overflow |= __builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n);
-    /* of int8, -128 is the code 0x80: its own magnitude */
+    for (; p < end && tn_is_digit(*p); p++)
+        overflow |= !tn_add_digit(&n, *p);
+    /* the limit of int8, -128, has the code 0x80: its own magnitude */
     *held = !overflow && n <= tn_dtype_limit(type, negative);
     *code = negative ? (0 - n) & (UINT64_MAX >> (64 - type->bits)) : n;
     return p > first ? p : NULL;
 }
 
 /* --- element to decimal --- */
-
-static const uint64_t tens[] = {
-    UINT64_C(1), UINT64_C(10), UINT64_C(100), UINT64_C(1000), UINT64_C(10000), UINT64_C(100000),
-    UINT64_C(1000000), UINT64_C(10000000), UINT64_C(100000000), UINT64_C(1000000000), UINT64_C(10000000000),
-    UINT64_C(100000000000), UINT64_C(1000000000000), UINT64_C(10000000000000), UINT64_C(100000000000000),
-    UINT64_C(1000000000000000), UINT64_C(10000000000000000), UINT64_C(100000000000000000),
-};
 
 /* x rounded to an integer, ties to even: one of 1 to 62 bits. */
 static uint64_t to_integer(tn_number x)
@@ -388,26 +379,21 @@ static bool round_to_digits(tn_number x, unsigned n, int magnitude, decimal *d, 
         scaled->exponent += x.exponent;
         d->digits = to_integer(*scaled);
         d->exponent = -k;
-        if (d->digits < tens[n])
+        if (d->digits < fives[n] << n)          /* 10^n */
             return true;
     }
     return false;
 }
 
-static bool is_power_of_two(tn_number x)
-{
-    return !(x.significand & (x.significand - 1));
-}
-
-/* Whether the digits are read as x: if they are nearer to it than half of the
- * step to its neighbours.  Reading takes a division, so that is done only where
- * it depends on the last bit, or the steps are not alike. */
+/* Whether the digits are read as x: they are if their error is less than half the
+ * step to its neighbours.  Reading takes a division, so it is done only if the
+ * last bit decides, or the two steps differ. */
 static bool reads_back(const decimal *d, tn_number scaled, tn_number x, int bits)
 {
     wide read = (wide)d->digits << -scaled.exponent, exact = scaled.significand,
          steps = (wide)x.significand * 2;
     wide error = read > exact ? read - exact : exact - read;
-    if ((error + 1) * steps < exact - 1 && !is_power_of_two(x))
+    if ((error + 1) * steps < exact - 1 && !tn_is_power_of_two(x.significand))
         return true;
     if (error > 1 && (error - 1) * steps > exact + 1)
         return false;
@@ -415,9 +401,8 @@ static bool reads_back(const decimal *d, tn_number scaled, tn_number x, int bits
     return again.significand == x.significand && again.exponent == x.exponent;
 }
 
-/* The fewest digits that are read as x, a normal number of real->digits.  A
- * decimal of `fewest` digits that is read as x is what x is rounded to: where
- * there is one, it is found first, with zeros at its end. */
+/* The fewest digits that are read as x, a normal number of real->digits.  If fewer
+ * than `fewest` are enough, they are found first, with trailing zeros. */
 static bool shortest(const tn_mtx_real *real, tn_number x, decimal *d)
 {
     int bits = real->digits->mantissa_bits + 1, top = 63 - __builtin_clzll(x.significand) + x.exponent;
@@ -431,7 +416,7 @@ static bool shortest(const tn_mtx_real *real, tn_number x, decimal *d)
         if (!round_to_digits(x, n, magnitude, d, &scaled))
             return false;
         bool found = reads_back(d, scaled, x, bits);
-        if (!found && is_power_of_two(x)) {     /* what lies above it lies twice as far off */
+        if (!found && tn_is_power_of_two(x.significand)) {     /* the step above it is twice that below */
             d->digits++;
             found = reads_back(d, scaled, x, bits);
         }
@@ -447,7 +432,7 @@ static void strip_zeros(decimal *d)
         d->digits /= 10;
 }
 
-/* By the C library, through our own reader. */
+/* With the C library, whose text our own scanner reads. */
 static void shortest_of_few(const tn_mtx_real *real, uint64_t code, decimal *d)
 {
     uint8_t element[8] = { 0 };
@@ -455,8 +440,8 @@ static void shortest_of_few(const tn_mtx_real *real, uint64_t code, decimal *d)
     int before = fegetround();
     tn_code_put(element, 0, real->type->bits, code);
     fesetround(FE_TONEAREST);
-    int n =
-        tn_value_format(text, sizeof text, real->type->dtype, tn_value_get(real->type->dtype, element, 0));
+    tn_value value = tn_value_get(real->type->dtype, element, 0);
+    int n = tn_value_format(text, sizeof text, real->type->dtype, value);
     fesetround(before);
     scan(text + (text[0] == '-'), text + n, d);
 }
@@ -498,8 +483,7 @@ static char *put_zeros(unsigned n, char *p)
 static char *lay_out(const decimal *d, char *p)
 {
     char digits[20];
-    int n = (int)(tn_mtx_put_u64(d->digits, digits) - digits), exponent = (int)d->exponent,
-        point = n + exponent;
+    int n = (int)(tn_mtx_put_u64(d->digits, digits) - digits), point = n + (int)d->exponent;
     if (point > -4 && point <= 0) {
         *p++ = '0';
         *p++ = '.';
@@ -508,7 +492,9 @@ static char *lay_out(const decimal *d, char *p)
         return p + n;
     }
     bool positional = point > 0 && point <= 16;
-    int before = positional ? point < n ? point : n : 1;
+    int before = 1;             /* digits before the point */
+    if (positional)
+        before = point < n ? point : n;
     memcpy(p, digits, (size_t)before);
     p += before;
     if (before < n) {

@@ -1,5 +1,5 @@
-/* formats/mtx/read.c - one matrix as text, called after the file unless a
- * note says otherwise. */
+/* formats/mtx/read.c - one matrix as text, named after the file unless a note
+ * has a name. */
 #include "formats/mtx/mtx.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -40,7 +40,7 @@ tn_dtype tn_mtx_usual_type(tn_mtx_field field)
     return types[field];
 }
 
-bool tn_mtx_may_hold(tn_mtx_field field, const tn_dtype_info *type)
+static bool may_hold(tn_mtx_field field, const tn_dtype_info *type)
 {
     switch (field) {
     case TN_MTX_REAL:     return type->kind == TN_KIND_FLOAT;
@@ -58,26 +58,25 @@ tn_dtype tn_mtx_usual_index(const int64_t shape[2])
 
 /* --- the banner --- */
 
-typedef struct word {
-    const char *text;
-    int         means;
-} word;
+const char *const tn_mtx_fields[] = {
+    [TN_MTX_REAL] = "real", [TN_MTX_INTEGER] = "integer", [TN_MTX_UNSIGNED] = "unsigned-integer",
+    [TN_MTX_COMPLEX] = "complex", [TN_MTX_PATTERN] = "pattern", [TN_MTX_DOUBLE] = "double", NULL,
+};
 
-/* The next word of the banner, one of a list that ends in NULL. */
-static const char *take_word(tn_mtx_reader *r, const char *p, const word *words, const char *what, int *means)
+/* Reads the next word of the banner; *which is its index in a list that ends in NULL. */
+static bool take_word(tn_mtx_reader *r, const char **p, const char *const *words, const char *what,
+                      unsigned *which)
 {
-    p = tn_mtx_skip_blanks(p, r->end);
-    size_t n = (size_t)(tn_mtx_word_end(p, r->end) - p);
-    for (const word *w = words; w->text; w++) {
-        if (n == strlen(w->text) && same_letters(p, w->text, n)) {
-            *means = w->means;
-            return p + n;
-        }
-    }
-    return tn_mtx_refuse(r, p, "%s", what);
+    const char *word = tn_mtx_skip_blanks(*p, r->end);
+    size_t n = (size_t)(tn_mtx_word_end(word, r->end) - word);
+    *which = 0;
+    while (words[*which] && (n != strlen(words[*which]) || !same_letters(word, words[*which], n)))
+        ++*which;
+    *p = word + n;
+    return words[*which] || tn_mtx_refuse(r, word, "%s", what);
 }
 
-/* What there is no sense in. */
+/* Refuses words that contradict each other. */
 static const char *check_words(tn_mtx_reader *r, const char *p)
 {
     const char *what = NULL;
@@ -92,70 +91,62 @@ static const char *check_words(tn_mtx_reader *r, const char *p)
 
 static const char *take_banner(tn_mtx_reader *r)
 {
-    static const word banner[] = { { TN_MTX_BANNER, 0 }, { NULL, 0 } };
-    static const word objects[] = { { "matrix", 0 }, { NULL, 0 } };
-    static const word formats[] = { { "coordinate", 0 }, { "array", 1 }, { NULL, 0 } };
-    static const word fields[] = {
-        { "real", TN_MTX_REAL }, { "double", TN_MTX_REAL }, { "integer", TN_MTX_INTEGER },
-        { "complex", TN_MTX_COMPLEX },
-        { "pattern", TN_MTX_PATTERN }, { "unsigned-integer", TN_MTX_UNSIGNED }, { NULL, 0 },
+    static const char *const banner[] = { TN_MTX_BANNER, NULL }, *const objects[] = { "matrix", NULL };
+    static const char *const formats[] = { "coordinate", "array", NULL };
+    static const char *const symmetries[] = {
+        [TN_MTX_GENERAL] = "general", [TN_MTX_SYMMETRIC] = "symmetric", [TN_MTX_SKEW] = "skew-symmetric",
+        [TN_MTX_HERMITIAN] = "hermitian", NULL,
     };
-    static const word symmetries[] = {
-        { "general", TN_MTX_GENERAL }, { "symmetric", TN_MTX_SYMMETRIC }, { "skew-symmetric", TN_MTX_SKEW },
-        { "hermitian", TN_MTX_HERMITIAN }, { NULL, 0 },
-    };
-    int object, format = 0, field = 0, symmetry = 0;
-    if (r->text == r->end || *r->text != '%')
-        return tn_mtx_refuse(r, r->text, "the banner %s", TN_MTX_BANNER);
-    const char *p = take_word(r, r->text, banner, "the banner " TN_MTX_BANNER, &object);
-    if (p)
-        p = take_word(r, p, objects, "\"matrix\"", &object);
-    if (p)
-        p = take_word(r, p, formats, "\"coordinate\" or \"array\"", &format);
-    const char *kinds = p;
-    if (p)
-        p = take_word(r, p, fields,
-                      "\"real\", \"double\", \"integer\", \"unsigned-integer\", \"complex\" or \"pattern\"",
-                      &field);
-    if (!p)
+    unsigned only, format, field, symmetry;
+    const char *p = r->text;
+    if (p == r->end || *p != '%')
+        return tn_mtx_refuse(r, p, "the banner %s", TN_MTX_BANNER);
+    if (!take_word(r, &p, banner, "the banner " TN_MTX_BANNER, &only) ||
+        !take_word(r, &p, objects, "\"matrix\"", &only) ||
+        !take_word(r, &p, formats, "\"coordinate\" or \"array\"", &format))
+        return NULL;
+    const char *word = tn_mtx_skip_blanks(p, r->end);
+    if (!take_word(r, &p, tn_mtx_fields,
+                   "\"real\", \"double\", \"integer\", \"unsigned-integer\", \"complex\" or \"pattern\"",
+                   &field))
         return NULL;
     r->array = format;
-    r->field = (tn_mtx_field)field;
-    kinds = tn_mtx_skip_blanks(kinds, r->end);
-    r->field_word = tn_arena_text(&r->file->arena, kinds, (size_t)(p - kinds));
-    p = take_word(r, p, symmetries, "\"general\", \"symmetric\", \"skew-symmetric\" or \"hermitian\"",
-                  &symmetry);
-    r->symmetry = (tn_mtx_symmetry)symmetry;
-    if (p)
-        p = check_words(r, kinds) ? tn_mtx_end_line(r, p) : NULL;
-    if (p && !r->field_word)
+    r->field = field == TN_MTX_DOUBLE ? TN_MTX_REAL : (tn_mtx_field)field;
+    r->field_word = tn_arena_text(&r->file->arena, word, (size_t)(p - word));
+    if (!r->field_word)
         return tn_fail_nomem(r->err), NULL;
-    return p;
+    if (!take_word(r, &p, symmetries, "\"general\", \"symmetric\", \"skew-symmetric\" or \"hermitian\"",
+                   &symmetry))
+        return NULL;
+    r->symmetry = (tn_mtx_symmetry)symmetry;
+    return check_words(r, word) ? tn_mtx_end_line(r, p) : NULL;
 }
 
 /* --- the size line --- */
 
-static const char *take_size(tn_mtx_reader *r, const char *p, const char *what, uint64_t *size)
+static bool take_size(tn_mtx_reader *r, const char **p, const char *what, uint64_t *size)
 {
-    uint64_t n = 0;
-    p = tn_mtx_skip_blanks(p, r->end);
-    const char *first = p, *end = tn_mtx_word_end(p, r->end);
-    for (; p < end && *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n) ||
-            n > INT64_MAX)
-            break;
-    *size = n;
-    return p > first && p == end ? p : tn_mtx_refuse(r, first, "%s below 2^63", what);
+    const char *first = tn_mtx_skip_blanks(*p, r->end), *end = tn_mtx_word_end(first, r->end);
+    const char *digit = first;
+    *size = 0;
+    while (digit < end && tn_is_digit(*digit) && tn_add_digit(size, *digit) && *size <= INT64_MAX)
+        digit++;
+    *p = end;
+    return (digit > first && digit == end) || tn_mtx_refuse(r, first, "%s below 2^63", what);
 }
 
-/* Lines of so few bytes are possible, the last one without its end. */
+/* Bytes of the shortest possible line; the last line may lack its end. */
 static uint64_t shortest_line(const tn_mtx_reader *r)
 {
-    uint64_t value = r->field == TN_MTX_COMPLEX ? 4 : r->field == TN_MTX_PATTERN ? 0 : 2;
-    return r->array ? value : 4 + value;
+    uint64_t indices = r->array ? 0 : 4;
+    switch (r->field) {
+    case TN_MTX_COMPLEX: return indices + 4;
+    case TN_MTX_PATTERN: return indices;
+    default:             return indices + 2;
+    }
 }
 
-/* Values of an array that are listed. */
+/* The number of values in the text of an array. */
 static uint64_t listed_values(const tn_mtx_reader *r)
 {
     uint64_t rows = (uint64_t)r->shape[0], columns = (uint64_t)r->shape[1], all = rows * columns;
@@ -166,65 +157,58 @@ static uint64_t listed_values(const tn_mtx_reader *r)
     }
 }
 
-static const char *check_size(tn_mtx_reader *r, const char *line, const char *p, uint64_t number)
+/* `line` is the size line and has this number; the entries begin at p. */
+static tn_status check_size(tn_mtx_reader *r, const char *line, const char *p, unsigned long long number)
 {
     uint64_t left = (uint64_t)(r->end - p), at = (uint64_t)(line - r->text), elements;
-    if (r->symmetry != TN_MTX_GENERAL && r->shape[0] != r->shape[1]) {
-        tn_fail_at(r->err, TN_ERR_CORRUPT, at,
-                   "line %llu: expected as many rows as columns in a matrix with a symmetry but found "
-                   "%lld and %lld", (unsigned long long)number, (long long)r->shape[0],
-                   (long long)r->shape[1]);
-        return NULL;
-    }
-    if (tn_shape_count(2, r->shape, &elements)) {
-        tn_fail_at(r->err, TN_ERR_LIMIT, at,
-                   "line %llu: expected at most 2^63 - 1 elements but found %lld rows of %lld",
-                   (unsigned long long)number, (long long)r->shape[0], (long long)r->shape[1]);
-        return NULL;
-    }
+    long long rows = r->shape[0], columns = r->shape[1];
+    if (r->symmetry != TN_MTX_GENERAL && rows != columns)
+        return tn_fail_at(r->err, TN_ERR_CORRUPT, at,
+                          "line %llu: expected as many rows as columns in a matrix with a symmetry but found "
+                          "%lld and %lld", number, rows, columns);
+    if (tn_shape_count(2, r->shape, &elements))
+        return tn_fail_at(r->err, TN_ERR_LIMIT, at,
+                          "line %llu: expected at most 2^63 - 1 elements but found %lld rows of %lld", number,
+                          rows, columns);
     if (r->array)
         r->listed = listed_values(r);
-    if (r->listed > (left + 1) / shortest_line(r)) {
-        tn_fail_at(r->err, TN_ERR_TRUNCATED, at,
-                   "line %llu: expected %llu %s but found only %llu bytes behind this line",
-                   (unsigned long long)number, (unsigned long long)r->listed, r->array ? "values" : "entries",
-                   (unsigned long long)left);
-        return NULL;
-    }
-    return p;
+    if (r->listed > (left + 1) / shortest_line(r))
+        return tn_fail_at(r->err, TN_ERR_TRUNCATED, at,
+                          "line %llu: expected %llu %s but found only %llu bytes behind this line", number,
+                          (unsigned long long)r->listed, r->array ? "values" : "entries",
+                          (unsigned long long)left);
+    return TN_OK;
 }
 
 static const char *take_sizes(tn_mtx_reader *r, const char *line)
 {
-    uint64_t rows = 0, columns = 0, number = r->line;
-    const char *p = take_size(r, line, "a number of rows", &rows);
-    if (p)
-        p = take_size(r, p, "a number of columns", &columns);
-    if (p && !r->array)
-        p = take_size(r, p, "a number of entries", &r->listed);
-    if (p)
-        p = tn_mtx_end_line(r, p);
+    uint64_t rows, columns, number = r->line;
+    const char *p = line;
+    if (!take_size(r, &p, "a number of rows", &rows) || !take_size(r, &p, "a number of columns", &columns) ||
+        (!r->array && !take_size(r, &p, "a number of entries", &r->listed)))
+        return NULL;
+    p = tn_mtx_end_line(r, p);
     r->shape[0] = (int64_t)rows;
     r->shape[1] = (int64_t)columns;
-    return p ? check_size(r, line, p, number) : NULL;
+    return p && !check_size(r, line, p, number) ? p : NULL;
 }
 
 /* --- types and memory --- */
 
-/* All its elements can be, but for the least integer. */
+/* Whether all elements but the least integer can be negated. */
 static bool is_negatable(const tn_dtype_info *type)
 {
     return type->kind != TN_KIND_UINT && type->kind != TN_KIND_BOOL && type->specials != TN_SPECIALS_E8M0 &&
            type->specials != TN_SPECIALS_FNUZ;
 }
 
-/* The usual types are right: only the note can be wrong. */
+/* Only a type of the note can be wrong. */
 static tn_status check_types(tn_mtx_reader *r)
 {
     r->dtype = r->dtype ? r->dtype : tn_mtx_usual_type(r->field);
     r->index = r->index ? r->index : tn_mtx_usual_index(r->shape);
     const tn_dtype_info *type = tn_dtype_get(r->dtype), *index = tn_dtype_get(r->index);
-    if (!tn_mtx_may_hold(r->field, type))
+    if (!may_hold(r->field, type))
         return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0,
                                   "expected a type of the values that the banner speaks of but found %s",
                                   type->name);
@@ -240,17 +224,16 @@ static tn_status check_types(tn_mtx_reader *r)
     return TN_OK;
 }
 
-/* The note stands before the sizes. */
 static tn_status check_layout(tn_mtx_reader *r)
 {
     tn_error why;
-    return r->layout && tn_layout_check_shape(r->layout, 2, r->shape, &why)
-               ? tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "%s", why.text)
-               : TN_OK;
+    if (!r->layout || !tn_layout_check_shape(r->layout, 2, r->shape, &why))
+        return TN_OK;
+    return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "%s", why.text);
 }
 
-/* As much as the text could be worth: a few times its size at most. */
-static tn_status make_room(tn_mtx_reader *r)
+/* Allocates the elements: at most a few times the size of the text. */
+static tn_status allocate(tn_mtx_reader *r)
 {
     unsigned bits = tn_dtype_get(r->dtype)->bits, index_bits = tn_dtype_get(r->index)->bits;
     uint64_t elements = r->listed * (r->symmetry == TN_MTX_GENERAL ? 1 : 2);
@@ -264,7 +247,7 @@ static tn_status make_room(tn_mtx_reader *r)
 
 /* --- the tensor --- */
 
-/* A part of decoded elements, for which there was room. */
+/* A part of decoded elements. */
 static tn_status keep(tn_mtx_reader *r, const void *data, const tn_array *a, const char *type, tn_part *part)
 {
     uint64_t nbytes = 0;
@@ -286,26 +269,18 @@ static tn_status add_tensor(tn_mtx_reader *r)
                   *list = tn_arena_copy(arena, entries, sizeof entries);
     tn_part values, indices;
     tn_entry e = { .name = r->name ? r->name : tn_file_stem(r->file, TN_MTX_SUFFIX), .dtype = r->dtype,
-                   .layout = r->layout, .meta = r->meta,
+                   .rank = 2, .shape = shape, .layout = r->layout, .meta = r->meta,
                    .nmeta = (uint32_t)r->nmeta };
     if (!shape || !list || !e.name)
         return tn_fail_nomem(r->err);
-    e.rank = r->array ? 2 : 1;
-    e.shape = r->array ? shape : list;
-    const tn_array elements = { .dtype = r->dtype, .rank = e.rank, .shape = e.shape };
+    const tn_array matrix = { .dtype = r->dtype, .rank = 2, .shape = shape };
+    const tn_array entries_only = { .dtype = r->dtype, .rank = 1, .shape = list };
     const tn_array places = { .dtype = r->index, .rank = 2, .shape = list };
-    tn_status status = keep(r, r->values, &elements, r->field_word, &values);
-    if (!status && !r->array) {
-        status = keep(r, r->indices, &places, "integer", &indices);
-        e.form = TN_FORM_COO;
-        e.value_dtype = r->dtype;
-        e.value_rank = 2;
-        e.value_shape = shape;
-        e.companions = &indices;
-        e.ncompanions = 1;
-    }
-    if (status)
-        return status;
+    if (keep(r, r->values, r->array ? &matrix : &entries_only, r->field_word, &values) ||
+        (!r->array && keep(r, r->indices, &places, "integer", &indices)))
+        return r->err->status;
+    if (!r->array)
+        tn_entry_make_sparse(&e, TN_FORM_COO, list, &indices, 1);
     e.stored = *values.stored;
     e.more = *tn_stored_more_of(&values);
     return tn_file_add(r->file, &e, r->err);
@@ -320,17 +295,14 @@ static tn_status take_all(tn_mtx_reader *r)
         p = take_sizes(r, p);
     if (!p)
         return r->err->status;
-    tn_status status = check_types(r);
-    if (!status)
-        status = check_layout(r);
-    if (!status)
-        status = make_room(r);
-    return status ? status : tn_mtx_take_entries(r, p);
+    if (check_types(r) || check_layout(r) || allocate(r))
+        return r->err->status;
+    return tn_mtx_take_entries(r, p);
 }
 
 static tn_status open_mtx(tn_file *file, tn_error *err)
 {
-    tn_arena copy = { 0 };      /* of the text: nobody needs it once it is read */
+    tn_arena copy = { 0 };      /* of the text */
     const tn_source *source = file->shards[0].source;
     const uint8_t *text = NULL;
     tn_mtx_reader r = { .file = file, .err = err, .line = 1 };

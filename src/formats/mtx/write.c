@@ -1,7 +1,7 @@
 /* formats/mtx/write.c - a matrix as text.
  *
- * The bytes of its parts are kept in memory until all are there: what the
- * banner says depends on the values, and columns come before rows. */
+ * Its parts are kept in memory until they are complete: the banner depends on the
+ * values, and an array is written column by column. */
 #include "formats/mtx/mtx.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -56,7 +56,7 @@ tn_status tn_mtx_plan(tn_writer *w, tn_error *err)
     return status ? status : tn_writer_add_memory(w, w->dry_run ? 0 : size, &file, err);
 }
 
-/* --- what is written --- */
+/* --- the matrix --- */
 
 uint64_t tn_mtx_index(const tn_mtx_matrix *m, uint64_t entry, unsigned dimension)
 {
@@ -79,7 +79,7 @@ static tn_status check_indices(const tn_mtx_matrix *m, tn_error *err)
     return TN_OK;
 }
 
-/* Booleans that are all true need not be written, nor need others know of integers beyond int64. */
+/* A pattern, if all values are true.  unsigned-integer, which few readers know, only if it is needed. */
 static tn_mtx_field choose_field(const tn_mtx_matrix *m, uint64_t elements)
 {
     const tn_dtype_info *type = tn_dtype_get(m->tensor->dtype);
@@ -133,7 +133,7 @@ static tn_status flush(output *o, tn_error *err)
     return status;
 }
 
-/* Element i and the end of its line, and a blank in front of it if it follows an index. */
+/* Writes element i, behind a blank if it follows an index, and ends the line. */
 static tn_status put_value(output *o, uint64_t i, tn_error *err)
 {
     const tn_mtx_numbers *n = &o->numbers;
@@ -185,15 +185,10 @@ static uint64_t lines_of(const tn_mtx_matrix *m, bool symmetric)
 
 static void put_head(tn_buf *b, const tn_writer *w, const tn_mtx_matrix *m)
 {
-    static const char *const fields[] = {
-        [TN_MTX_REAL] = "real", [TN_MTX_INTEGER] = "integer", [TN_MTX_UNSIGNED] = "unsigned-integer",
-        [TN_MTX_COMPLEX] = "complex",
-        [TN_MTX_PATTERN] = "pattern",
-    };
     bool symmetric = w->options.mtx_symmetric;
     const int64_t *shape = m->tensor->shape;
     tn_buf_printf(b, "%s matrix %s %s %s\n", TN_MTX_BANNER, m->indices ? "coordinate" : "array",
-                  fields[m->field], symmetric ? "symmetric" : "general");
+                  tn_mtx_fields[m->field], symmetric ? "symmetric" : "general");
     tn_mtx_put_comments(b, w, m);
     tn_buf_printf(b, "%lld %lld", (long long)shape[0], (long long)shape[1]);
     if (m->indices)
@@ -214,25 +209,17 @@ static tn_status put_text(output *o, tn_error *err)
     return status ? status : flush(o, err);
 }
 
-static output make_output(tn_writer *w, const tn_mtx_matrix *m)
+static tn_status write_matrix(tn_writer *w, tn_mtx_matrix *m, tn_error *err)
 {
     output o = { .w = w, .m = m, .numbers = tn_mtx_numbers_of(m->tensor->dtype),
                  .piece = tn_arena_alloc(&w->arena, PIECE) };
     o.next = o.piece;
-    return o;
-}
-
-static tn_status write_matrix(tn_writer *w, tn_mtx_matrix *m, tn_error *err)
-{
-    output o = make_output(w, m);
-    tn_status status = o.piece ? TN_OK : tn_fail_nomem(err);
-    if (!status && m->indices)
-        status = check_indices(m, err);
-    if (!status && w->options.mtx_symmetric)
-        status = tn_mtx_check_symmetric(m, err);
-    tn_in_tensor(status, m->tensor->name, err);
-    if (!status)
-        status = put_text(&o, err);
+    if (!o.piece)
+        return tn_in_tensor(tn_fail_nomem(err), m->tensor->name, err);
+    if ((m->indices && check_indices(m, err)) ||
+        (w->options.mtx_symmetric && tn_mtx_check_symmetric(m, err)))
+        return tn_in_tensor(err->status, m->tensor->name, err);
+    tn_status status = put_text(&o, err);
     w->files[TEXT].end = o.at;
     return status;
 }
