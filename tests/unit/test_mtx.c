@@ -228,7 +228,7 @@ static void a_wrong_head_is_refused_with_its_line(void)
     check_refused(ARRAY "real symmetrical\n", TN_ERR_CORRUPT, "but found \"symmetrical\"");
     check_refused(ARRAY "real general or not\n", TN_ERR_CORRUPT,
                   "line 1: expected the end of the line but found \"or\"");
-    check_refused(ARRAY "pattern general\n", TN_ERR_CORRUPT, "expected values, which a pattern has none of");
+    check_refused(ARRAY "pattern general\n", TN_ERR_CORRUPT, "expected a field with values");
     check_refused(ARRAY "real hermitian\n", TN_ERR_CORRUPT,
                   "expected complex values in a hermitian matrix but found \"real\"");
     check_refused(COORDINATE "pattern skew-symmetric\n", TN_ERR_CORRUPT,
@@ -334,7 +334,7 @@ static void wrong_entries_are_refused_with_their_line(void)
 static void a_symmetry_that_is_none_is_refused(void)
 {
     check_refused(COORDINATE "real symmetric\n2 2 1\n1 2 5", TN_ERR_CORRUPT,
-                  "line 3: expected an entry below the diagonal");
+                  "line 3: expected an entry on or below the diagonal");
     check_refused(COORDINATE "real skew-symmetric\n2 2 1\n1 1 0", TN_ERR_CORRUPT,
                   "no entry on the diagonal of a skew-symmetric matrix");
     check_refused(COORDINATE "complex hermitian\n2 2 1\n2 2 1 1", TN_ERR_CORRUPT,
@@ -476,13 +476,13 @@ static void the_note_says_what_the_format_cannot(void)
 static void a_wrong_note_is_refused(void)
 {
     static const struct { const char *note, *message; tn_status status; } bad[] = {
-        { "{", "line 2: the note of Tenon's: ", TN_ERR_TRUNCATED },
-        { "{} x", "the note of Tenon's: ", TN_ERR_CORRUPT },
+        { "{", "line 2: Tenon's note: ", TN_ERR_TRUNCATED },
+        { "{} x", "Tenon's note: ", TN_ERR_CORRUPT },
         { "{\"name\":1}", "expected a string", TN_ERR_CORRUPT },
         { "{\"name\":\"a\\u0000\"}", "without NUL", TN_ERR_CORRUPT },
         { "{\"name\":\"a\",\"name\":\"a\"}", "key \"name\" is there twice", TN_ERR_CORRUPT },
         { "{\"dtype\":\"float33\"}", "type \"float33\" is not known", TN_ERR_UNSUPPORTED },
-        { "{\"dtype\":\"int8\"}", "expected a type of the values that the banner speaks of but found int8",
+        { "{\"dtype\":\"int8\"}", "expected a type that fits the field of the banner but found int8",
           TN_ERR_CORRUPT },
         { "{\"dtype\":\"float8_e8m0\"}", "but found float8_e8m0", TN_ERR_CORRUPT },
         { "{\"dtype\":\"float8_e4m3fnuz\"}", "but found float8_e4m3fnuz", TN_ERR_CORRUPT },
@@ -492,12 +492,12 @@ static void a_wrong_note_is_refused(void)
         { "{\"index\":\"int16\"}", "expected indices of type int32, int64, uint32 or uint64 but found int16",
           TN_ERR_CORRUPT },
         { "{\"index\":\"float64\"}", "but found float64", TN_ERR_CORRUPT },
-        { "{\"layout\":\"HWC\"}", "the note of Tenon's: ", TN_ERR_CORRUPT },
-        { "{\"metadata\":[]}", "the note of Tenon's: ", TN_ERR_CORRUPT },
-        { "{\"metadata\":{\"a\":1,\"a\":2}}", "the note of Tenon's: ", TN_ERR_CORRUPT },
+        { "{\"layout\":\"HWC\"}", "Tenon's note: ", TN_ERR_CORRUPT },
+        { "{\"metadata\":[]}", "Tenon's note: ", TN_ERR_CORRUPT },
+        { "{\"metadata\":{\"a\":1,\"a\":2}}", "Tenon's note: ", TN_ERR_CORRUPT },
         { "{\"metadata\":{\"comment\":1}}\n% another", "metadata key \"comment\" is there twice",
           TN_ERR_CORRUPT },
-        { "{}\n%tenon {}", "line 3: expected one note of Tenon's", TN_ERR_CORRUPT },
+        { "{}\n%tenon {}", "line 3: expected one note of Tenon", TN_ERR_CORRUPT },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[300];
@@ -524,16 +524,16 @@ static void a_wrong_note_is_refused_with_its_own_line(void)
     static const struct { const char *kind, *item, *message;
     } bad[] = {
         { "real general", "{\"dtype\":\"int8\"}",
-          "line 3: the note of Tenon's: expected a type of the values that the banner speaks of but found "
+          "line 3: Tenon's note: expected a type that fits the field of the banner but found "
           "int8" },
         { "integer skew-symmetric", "{\"dtype\":\"uint8\"}",
-          "line 3: the note of Tenon's: expected a type that can be negated, as a skew-symmetric matrix is, "
+          "line 3: Tenon's note: expected a type that can be negated, as a skew-symmetric matrix is, "
           "but found uint8" },
         { "real general", "{\"index\":\"int8\"}",
-          "line 3: the note of Tenon's: expected indices of type int32, int64, uint32 or uint64 but found "
+          "line 3: Tenon's note: expected indices of type int32, int64, uint32 or uint64 but found "
           "int8" },
         { "real general", "{\"metadata\":{\"comment\":1}}",
-          "line 3: the note of Tenon's: metadata key \"comment\" is there twice" },
+          "line 3: Tenon's note: metadata key \"comment\" is there twice" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[300];

@@ -230,7 +230,7 @@ static void what_is_not_a_header_is_refused_with_the_byte(void)
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (7,)}", TN_ERR_TRUNCATED,
           "take 14 bytes but 12 follow" },
         { "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3)} # tenon {\"record\":{\"layout\":\"NC\"}}",
-          TN_ERR_CORRUPT, "beside Fortran order" },
+          TN_ERR_CORRUPT, "found Fortran order" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon "
           "{\"record\":{\"dtype\":\"int4\",\"shape\":[24]}}",
           TN_ERR_CORRUPT, "its record says int4" },

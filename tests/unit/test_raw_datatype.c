@@ -205,7 +205,7 @@ static void documents_that_lie_are_refused(void)
     static const struct { const char *json, *text; tn_status status;
     } cases[] = {
         { CODES "\"tenon\":{}}",
-          "tenon: expected datatype and shape beside the scheme \"tenon:scaled\" but found no shape",
+          "tenon: expected datatype and shape with the scheme \"tenon:scaled\" but found no shape",
           TN_ERR_CORRUPT },
         { CODES "\"tenon\":{\"shape\":[2,32]}}", "but found no datatype", TN_ERR_CORRUPT },
         { HEAD "\"shape\":[2,16],\"dtype\":{\"base_type\":\"UINT8\",\"quantization\":{\"scheme\":\"tenon:"

@@ -488,13 +488,13 @@ static void bits_that_a_number_does_not_tell_are_not_written(void)
     static const int32_t indices[] = { 0, 1, 2 };
     static const struct { tn_dtype dtype; uint64_t second; const char *text; } bad[] = {
         { TN_FLOAT32, 0x7fc00001,
-          "entry 1: expected the one NaN that a descriptor has a word for but found the bits 0x7fc00001" },
+          "entry 1: expected the one NaN that a descriptor can express but found the bits 0x7fc00001" },
         { TN_FLOAT32, 0xffc00000, "found the bits 0xffc00000, which a dense tensor keeps" },
         { TN_FLOAT64, UINT64_C(0x7ff0000000000001), "found the bits 0x7ff0000000000001" },
         { TN_FLOAT16, 0xfe00, "found the bits 0xfe00" },
         { TN_FLOAT8_E4M3FN, 0xff, "found the bits 0xff" },
-        { TN_TF32, 0x3f800001, "entry 1: expected bits that its number tells but found the bits 0x3f800001" },
-        { TN_BOOL, 2, "entry 1: expected bits that its number tells but found the bits 0x2" },
+        { TN_TF32, 0x3f800001, "entry 1: expected the bits of its number but found the bits 0x3f800001" },
+        { TN_BOOL, 2, "entry 1: expected the bits of its number but found the bits 0x2" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         uint8_t values[24] = { 0 };

@@ -337,11 +337,11 @@ static void archives_that_only_look_like_it_stay_plain(void)
         { csr, { .name = "data" }, NULL },
         { csr, { "data", "<f16", "(3,)", "0123456789abcdef0123456789abcdef0123456789abcdef", 48, 0, 0 },
           "the type of its values is not known" },
-        { csr, { "extra", "<f4", "(3,)", values, 12, 0, 0 }, "there are others beside them" },
-        { csr, { "row", "<i4", "(3,)", rows, 12, 0, 0 }, "there are others beside them" },
-        { coo, { "coords", "<i4", "(1, 3)", rows, 12, 0, 0 }, "there are others beside them" },
-        { csr, { "indptr", "<i4", "(3,)", indptr, 12, 0, .meta = true }, "there are others beside them" },
-        { csr, { "_is_array", "<i4", "(3,)", indptr, 12, 0, 0 }, "there are others beside them" },
+        { csr, { "extra", "<f4", "(3,)", values, 12, 0, 0 }, "the archive has other members too" },
+        { csr, { "row", "<i4", "(3,)", rows, 12, 0, 0 }, "the archive has other members too" },
+        { coo, { "coords", "<i4", "(1, 3)", rows, 12, 0, 0 }, "the archive has other members too" },
+        { csr, { "indptr", "<i4", "(3,)", indptr, 12, 0, .meta = true }, "the archive has other members too" },
+        { csr, { "_is_array", "<i4", "(3,)", indptr, 12, 0, 0 }, "the archive has other members too" },
     };
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
         archive a = change(plain[i].of, plain[i].instead, TN_ZIP_STORED);

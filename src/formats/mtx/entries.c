@@ -205,8 +205,8 @@ static inline const char *take_value(loop *l, const char *line, const char *p, u
     store_element(l, row, column, code);
     if (l->r->symmetry != TN_MTX_GENERAL) {
         if (column > row)
-            return tn_mtx_refuse(l->r, line,
-                                 "an entry below the diagonal (of a symmetry only these are listed)");
+            return tn_mtx_refuse(l->r, line, "an entry on or below the diagonal (a matrix with a symmetry "
+                                 "lists only these)");
         if (column == row ? !check_diagonal(l, value, code) : !mirror(l, value, code))
             return NULL;
         if (column != row)

@@ -156,7 +156,7 @@ static inline const char *tn_mtx_end_line(tn_mtx_reader *r, const char *p)
 /* Reads the comments between the banner and the size line, which is returned, or NULL. */
 const char *tn_mtx_take_comments(tn_mtx_reader *r, const char *p);
 
-/* Fails with "line 2: the note of Tenon's: WHY", at byte `at` of its JSON. */
+/* Fails with "line 2: Tenon's note: WHY", at byte `at` of its JSON. */
 __attribute__((cold, format(printf, 4, 5)))
 tn_status tn_mtx_refuse_note(const tn_mtx_reader *r, tn_status status, size_t at, const char *why, ...);
 

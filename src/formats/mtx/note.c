@@ -30,7 +30,7 @@ tn_status tn_mtx_refuse_note(const tn_mtx_reader *r, tn_status status, size_t at
     vsnprintf(text, sizeof text, why, args);
     va_end(args);
     return tn_fail_at(r->err, status, (uint64_t)(r->note - r->text) + at,
-                      "line %llu: the note of Tenon's: %s", (unsigned long long)r->note_line, text);
+                      "line %llu: Tenon's note: %s", (unsigned long long)r->note_line, text);
 }
 
 static void take_layout(tn_mtx_reader *r, tn_json *j)
@@ -94,7 +94,7 @@ static bool take_note(tn_mtx_reader *r, tn_text json)
 typedef struct comments {
     tn_buf  lines;
     bool    any;                /* there are lines... */
-    bool    said;               /* ...and not all are blank */
+    bool    not_blank;          /* ...and not all are blank */
 } comments;
 
 static void add_line(comments *c, tn_text line)
@@ -103,7 +103,7 @@ static void add_line(comments *c, tn_text line)
         tn_buf_putc(&c->lines, '\n');
     tn_buf_put(&c->lines, line.ptr, line.len);
     c->any = true;
-    c->said |= tn_mtx_skip_blanks(line.ptr, line.ptr + line.len) < line.ptr + line.len;
+    c->not_blank |= tn_mtx_skip_blanks(line.ptr, line.ptr + line.len) < line.ptr + line.len;
 }
 
 /* Text that is not UTF-8 is kept as bytes. */
@@ -151,7 +151,7 @@ static const char *take_comment(tn_mtx_reader *r, const char *p, comments *c)
     bool note = line.len >= strlen(TN_MTX_NOTE) && memcmp(begin, TN_MTX_NOTE, strlen(TN_MTX_NOTE)) == 0;
     size_t brace = strlen(TN_MTX_NOTE) - 1;
     if (note && r->note)
-        return tn_mtx_refuse(r, p, "one note of Tenon's");
+        return tn_mtx_refuse(r, p, "one note of Tenon");
     if (note && !take_note(r, (tn_text){ begin + brace, line.len - brace }))
         return NULL;
     if (!note)
@@ -165,7 +165,7 @@ const char *tn_mtx_take_comments(tn_mtx_reader *r, const char *p)
     comments c = { .any = false };
     while (p && (p = tn_mtx_next_line(r, p)) < r->end && *p == '%')
         p = take_comment(r, p, &c);
-    if (p && c.said && keep_lines(r, &c))
+    if (p && c.not_blank && keep_lines(r, &c))
         p = NULL;
     tn_buf_free(&c.lines);
     return p;
@@ -177,7 +177,7 @@ const char *tn_mtx_take_comments(tn_mtx_reader *r, const char *p)
  * blank, and has no control characters and no line that looks like a note. */
 static bool is_plain(const tn_meta *m)
 {
-    bool said = false, begins = true;
+    bool not_blank = false, begins = true;
     if (!m->text || strcmp(m->key, TN_MTX_COMMENT) != 0)
         return false;
     for (const char *p = m->text; *p; p++) {
@@ -186,9 +186,9 @@ static bool is_plain(const tn_meta *m)
         if ((unsigned char)*p < 0x20 && *p != '\n' && *p != '\t')
             return false;
         begins = *p == '\n';
-        said |= !begins && !tn_mtx_is_blank(*p);
+        not_blank |= !begins && !tn_mtx_is_blank(*p);
     }
-    return said;
+    return not_blank;
 }
 
 static void put_text(tn_buf *b, int key, const char *text)

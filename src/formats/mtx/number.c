@@ -229,14 +229,14 @@ static bool narrow(const tn_mtx_real *real, const decimal *d, uint64_t *code)
         x = fits(d) ? times_power(d->digits, (int)d->exponent) : long_number(d);
     x.negative = d->negative;
     *code = tn_number_encode(real->digits, &real->digits_rules, x, 0, &flags);
-    tn_number made = tn_number_decode(real->digits, *code);
+    tn_number near = tn_number_decode(real->digits, *code);
     bool more = d->count > real->most && (d->long_one || telling_digits(d) > real->most);
-    if (flags || ((more || !made.significand) && !is_same(made, x)))
+    if (flags || ((more || !near.significand) && !is_same(near, x)))
         return false;
     if (real->type == real->digits)
         return true;
-    *code = tn_number_encode(real->type, &real->type_rules, made, 0, &flags);
-    return !flags && is_same(tn_number_decode(real->type, *code), made);
+    *code = tn_number_encode(real->type, &real->type_rules, near, 0, &flags);
+    return !flags && is_same(tn_number_decode(real->type, *code), near);
 }
 
 static bool to_double(const decimal *d, uint64_t *code)

@@ -81,7 +81,7 @@ static const char *check_words(tn_mtx_reader *r, const char *p)
 {
     const char *what = NULL;
     if (r->array && r->field == TN_MTX_PATTERN)
-        what = "values, which a pattern has none of, in an array";
+        what = "a field with values in an array";
     else if (r->symmetry == TN_MTX_HERMITIAN && r->field != TN_MTX_COMPLEX)
         what = "complex values in a hermitian matrix";
     else if (r->symmetry == TN_MTX_SKEW && (r->field == TN_MTX_PATTERN || r->field == TN_MTX_UNSIGNED))
@@ -210,7 +210,7 @@ static tn_status check_types(tn_mtx_reader *r)
     const tn_dtype_info *type = tn_dtype_get(r->dtype), *index = tn_dtype_get(r->index);
     if (!may_hold(r->field, type))
         return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0,
-                                  "expected a type of the values that the banner speaks of but found %s",
+                                  "expected a type that fits the field of the banner but found %s",
                                   type->name);
     if (r->symmetry == TN_MTX_SKEW && !is_negatable(type))
         return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0,

@@ -71,7 +71,7 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
     }
     if (h->record.len && h->fortran)
         return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
-                          "a record of Tenon's stands beside Fortran order, which Tenon does not write");
+                          "expected C order with a record of Tenon but found Fortran order");
     if (h->dtype == TN_UNKNOWN)
         return TN_OK;
     tn_status status = check_size(e, available, &e->stored.size, err);

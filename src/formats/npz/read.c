@@ -154,7 +154,7 @@ static tn_status check_sizes(const tn_zip_member *m, tn_error *err)
 {
     if (m->method == TN_ZIP_STORED && m->size != m->decoded)
         return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
-                          "it is stored as it is but has two sizes, %llu and %llu",
+                          "it is not compressed but has two sizes, %llu and %llu",
                           (unsigned long long)m->size, (unsigned long long)m->decoded);
     if (m->method == TN_ZIP_DEFLATED && m->decoded / tn_codec_deflate.ratio_max > m->size)
         return tn_fail_at(err, TN_ERR_CORRUPT, m->at, "no %llu bytes of deflate data decode to %llu",

@@ -340,7 +340,7 @@ tn_status tn_scipy_join(tn_file *f, const char *name, bool *joined, tn_error *er
     if (!is_csr(&m) && strcmp(m.format, "coo") != 0)
         return leave_plain(&m, "save it as csr or coo to read it as a sparse tensor");
     if (has_others(&m))
-        return leave_plain(&m, "there are others beside them");
+        return leave_plain(&m, "the archive has other members too");
     return join(&m, joined, err);
 }
 

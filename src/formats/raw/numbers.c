@@ -175,15 +175,15 @@ tn_status tn_raw_take_scales(tn_raw_numbers *n, const tn_descriptor *d, tn_entry
 /* --- sparse tensors --- */
 
 /* The type of a CSR tensor's indices: the specification has no field for it. */
-static tn_status choose_index(const tn_wia_sparse *s, const tn_entry *e, tn_dtype said, tn_dtype *index,
+static tn_status choose_index(const tn_wia_sparse *s, const tn_entry *e, tn_dtype given, tn_dtype *index,
                               tn_error *err)
 {
     bool narrow = s->nindices <= INT32_MAX;
     for (size_t i = 0; i < s->nindices && narrow; i++)
         narrow = s->indices[i] <= INT32_MAX;
     *index = narrow ? TN_INT32 : TN_INT64;
-    if (said)
-        *index = said;
+    if (given)
+        *index = given;
     if (*index == TN_INT64 || (*index == TN_INT32 && narrow))
         return TN_OK;
     return tn_fail_at(err, TN_ERR_UNSUPPORTED, e->at,
@@ -224,7 +224,7 @@ static bool take_values(tn_raw_numbers *n, const tn_wia_sparse *s, const int64_t
     return true;
 }
 
-tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype said, tn_entry *e,
+tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype given, tn_entry *e,
                              tn_error *err)
 {
     const tn_wia_sparse *s = &d->sparse;
@@ -235,7 +235,7 @@ tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype
     tn_dtype index = s->index_type;
     if (!own || !parts)
         return tn_fail_nomem(err);
-    if (!coo && choose_index(s, e, said, &index, err))
+    if (!coo && choose_index(s, e, given, &index, err))
         return err->status;
     const tn_array indices = { .dtype = index, .rank = coo ? 2 : 1, .shape = own };
     const tn_array pointers = { .dtype = index, .rank = 1, .shape = own + 2 };

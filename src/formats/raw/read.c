@@ -1,4 +1,4 @@
-/* formats/raw/read.c - descriptors as the index of the data beside them. */
+/* formats/raw/read.c - descriptors, the index of their data. */
 #include "formats/raw/raw.h"
 #include "base/error.h"
 #include "store/record.h"
@@ -30,7 +30,7 @@ typedef struct subject {
     const tn_descriptor *d;
     tn_entry             e;
     tn_dtype             value_dtype;   /* of a quantized tensor */
-    tn_dtype             index_dtype;   /* of a CSR tensor; TN_UNKNOWN: not said */
+    tn_dtype             index_dtype;   /* of a CSR tensor; TN_UNKNOWN: missing */
     bool                 typed;         /* codes of a datatype... */
     tn_raw_scaled        scaled;        /* ...which this describes */
     tn_text              file_meta;     /* JSON, or len 0 */
@@ -163,7 +163,7 @@ static tn_status check_all(reader *r, tn_error *err)
     return status;
 }
 
-/* --- the data beside it --- */
+/* --- the data --- */
 
 /* The suffix of descriptors of a file of another format. */
 #define SIDECAR ".wia.json"
@@ -173,7 +173,7 @@ static tn_status open_data(reader *r, tn_error *err)
     tn_file *f = r->file;
     if (!*f->shards[0].path)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "these are descriptors, whose data is in the .bin beside them: open them by path");
+                       "these are descriptors, whose data is in a .bin file: open them by path");
     const char *name = NULL;
     if (tn_raw_data_name(&r->set->items[0], r->at[0], &f->arena, &name, err))
         return err->status;
@@ -586,7 +586,7 @@ static tn_status open_raw(tn_file *file, tn_error *err)
 const tn_format tn_format_raw = {
     .info = {
         .name = "raw", .suffix = TN_RAW_SUFFIX,
-        .title = "WIA-AI-011 descriptors, and raw data in the .bin beside them",
+        .title = "WIA-AI-011 descriptors, and their raw data in a .bin file",
         .reads = true, .writes = true, .probes = true,
     },
     .probe = tn_raw_probe,

@@ -200,7 +200,7 @@ tn_status tn_raw_take_datatype(tn_file *f, tn_raw_scaled *s, tn_entry *e, tn_err
     tn_status status = TN_OK;
     if (!s->scaling.datatype || !s->shape)
         return tn_fail_at(err, TN_ERR_CORRUPT, e->at, TN_RAW_OWN
-                          ": expected datatype and shape beside the scheme \"" SCHEME "\" but found no %s",
+                          ": expected datatype and shape with the scheme \"" SCHEME "\" but found no %s",
                           s->shape ? "datatype" : "shape");
     for (uint32_t k = 0; k < s->nparts && !status; k++)
         status = place_part(f, e, s->offsets[k], &s->parts[k], err);

@@ -73,8 +73,8 @@ static tn_status check_values(const tn_tensor *t, const void *values, tn_error *
             return tn_refuse(err, TN_ERR_LOSS, TN_REASON_FORM, "dense",
                              "entry %llu: expected %s but found the bits 0x%llx, which a dense tensor keeps",
                              (unsigned long long)(i / each),
-                             is_nan ? "the one NaN that a descriptor has a word for"
-                                    : "bits that its number tells",
+                             is_nan ? "the one NaN that a descriptor can express"
+                                    : "the bits of its number",
                              (unsigned long long)code);
     }
     return TN_OK;

@@ -64,7 +64,7 @@ static tn_status check_plan(const tn_writer *w, tn_error *err)
 {
     if (tn_ends_with(w->path, TN_RAW_DATA_SUFFIX))
         return tn_fail(err, TN_ERR_ARGUMENT, "expected the name of the descriptors, NAME" TN_RAW_SUFFIX
-                       ": the data goes to NAME" TN_RAW_DATA_SUFFIX " beside them");
+                       ": the data goes to NAME" TN_RAW_DATA_SUFFIX);
     tn_status status = tn_writer_check_file_meta(w, "raw", err);
     return status ? status : check_tensors(w, err);
 }

@@ -214,7 +214,7 @@ tn_status tn_st_plan_old(tn_writer *w, tn_st_out *out, tn_error *err)
     return status;
 }
 
-/* --- what else lies there --- */
+/* --- other files in the folder --- */
 
 static bool has_beside(const tn_beside *b, const char *behind, char *name, size_t room)
 {
@@ -230,12 +230,12 @@ void tn_st_look_beside(const tn_beside *b)
     if (!set && !tn_ends_with(b->path, TN_ST_SUFFIX))
         return;
     if (set && has_beside(b, TN_ST_SUFFIX, name, sizeof name))
-        tn_note(b, true, "%s beside the index is a file of the same name, which programs take in place of "
-                "this set: remove one of the two", tn_quote_z(name).text);
-    else if (!set && has_beside(b, TN_ST_INDEX_SUFFIX, name, sizeof name)) {
-        tn_note(b, true, "%s beside it is the index of a set of the same name, which programs may take in "
-                "place of this file: remove one of the two", tn_quote_z(name).text);
-        return;                 /* whose files these are the index says */
+        tn_note(b, true, "%s has the same name as the index, and programs load it instead of this set: "
+                "remove one of the two", tn_quote_z(name).text);
+    if (!set && has_beside(b, TN_ST_INDEX_SUFFIX, name, sizeof name)) {
+        tn_note(b, true, "%s is the index of a set of the same name, which programs may load instead of this "
+                "file: remove one of the two", tn_quote_z(name).text);
+        return;                 /* the shards belong to that index */
     }
     tn_note_strays(b, is_member);
 }

@@ -11,7 +11,7 @@ static tn_status check_keys(const tn_meta *meta, size_t n, tn_status if_not, tn_
 {
     for (size_t i = 0; i < n; i++)
         if (zt_field_of((tn_text){ meta[i].key, strlen(meta[i].key) }) != ZT_CUSTOM)
-            return tn_fail(err, if_not, "metadata key %s is a field of zTensor's own",
+            return tn_fail(err, if_not, "metadata key %s is a field of zTensor",
                            tn_quote_z(meta[i].key).text);
     return TN_OK;
 }
