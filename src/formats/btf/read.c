@@ -203,13 +203,14 @@ static tn_status take_coo(reader *r, record *s, const tn_dims *dims, tn_error *e
 static tn_status take_record(reader *r, record *s, tn_error *err)
 {
     tn_file *f = r->file;
-    const tn_tensor *last = f->count ? &f->tensors[f->count - 1] : NULL;
+    static const tn_tensor none;
+    const tn_tensor *last = f->count ? &f->tensors[f->count - 1] : &none;
     tn_dims dims;
     uint64_t rank = 0;
     if (take_header(r, s, &rank, err) || take_shape(r, s, rank, &dims, err))
         return err->status;
     s->e.rank = dims.rank;
-    s->e.shape = tn_dims_keep(&dims, &f->arena, last ? last->shape : NULL, last ? last->rank : 0);
+    s->e.shape = tn_dims_keep(&dims, &f->arena, last->shape, last->rank);
     if (!s->e.shape)
         return tn_fail_nomem(err);
     if (s->layout != BTF_DENSE && take_coo(r, s, &dims, err))

@@ -7,6 +7,7 @@
  * Everything is big-endian.  MNIST and the examples of embARC MLI use this
  * format.  It is read, not written, and never recognised by content: two zeros
  * and a type are too little evidence. */
+#include "base/checked.h"
 #include "base/error.h"
 #include "store/dims.h"
 #include "store/file.h"
@@ -110,8 +111,8 @@ static tn_status check_size(const tn_entry *e, uint64_t found, tn_error *err)
                           type);
     if (nbytes == found)
         return TN_OK;
-    return tn_fail_at(err, nbytes > found ? TN_ERR_TRUNCATED : TN_ERR_CORRUPT,
-                      e->stored.offset + (nbytes > found ? found : nbytes),
+    tn_status status = nbytes > found ? TN_ERR_TRUNCATED : TN_ERR_CORRUPT;
+    return tn_fail_at(err, status, e->stored.offset + tn_min_u64(nbytes, found),
                       "shape %s of %s takes %llu bytes but %llu follow the IDX header", shape.text, type,
                       (unsigned long long)nbytes, (unsigned long long)found);
 }
@@ -119,9 +120,8 @@ static tn_status check_size(const tn_entry *e, uint64_t found, tn_error *err)
 static tn_status open_idx(tn_file *f, tn_error *err)
 {
     header h;
-    tn_status status = read_header(f->shards[0].source, &h, err);
-    if (status)
-        return status;
+    if (read_header(f->shards[0].source, &h, err))
+        return err->status;
     uint64_t follow = tn_source_size(f->shards[0].source) - h.size;
     tn_entry e = {
         .name = tn_file_stem(f, suffix_of(f->shards[0].path)), .dtype = h.dtype, .rank = h.dims.rank,
@@ -131,7 +131,7 @@ static tn_status open_idx(tn_file *f, tn_error *err)
     };
     if (!e.name || !e.shape)
         return tn_fail_nomem(err);
-    status = tn_in_tensor(check_size(&e, follow, err), e.name, err);
+    tn_status status = tn_in_tensor(check_size(&e, follow, err), e.name, err);
     return status ? status : tn_file_add(f, &e, err);
 }
 

@@ -1,6 +1,7 @@
-/* formats/mtx/symmetric.c - whether a matrix may be written as its lower
- * triangle: every element has the very bits of its mirror image. */
+/* formats/mtx/symmetric.c - whether a matrix can be written as its lower
+ * triangle: every element must have the bits of its mirror image. */
 #include "formats/mtx/mtx.h"
+#include "base/checked.h"
 #include "base/error.h"
 
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static tn_status check_array(const tn_mtx_matrix *m, tn_error *err)
 /* --- entries, which are in any order --- */
 
 typedef struct place {
-    uint64_t high, low;         /* the indices of its place, or of its mirror image */
+    uint64_t high, low;         /* the larger and the smaller index */
     uint64_t entry;
 } place;
 
@@ -51,18 +52,16 @@ static int by_place(const void *a, const void *b)
     return x->entry < y->entry ? -1 : 1;
 }
 
-/* The first of at most n places that are one, or the images of it; *taken is how many. */
+/* Checks the entries of one element and of its mirror image, which are the first *taken of n places. */
 static tn_status check_pair(const tn_mtx_matrix *m, const place *p, size_t n, size_t *taken, tn_error *err)
 {
-    bool diagonal = p->high == p->low;
-    bool lower = tn_mtx_index(m, p->entry, 0) == p->high;
-    uint64_t row = lower ? p->high : p->low, column = lower ? p->low : p->high;
+    uint64_t row = tn_mtx_index(m, p->entry, 0), column = tn_mtx_index(m, p->entry, 1);
     size_t same = 1;
     while (same < n && p[same].high == p->high && p[same].low == p->low)
         same++;
     *taken = same;
     if (same == 1)
-        return diagonal ? TN_OK : refuse(row, column, "is an entry but not", err);
+        return row == column ? TN_OK : refuse(row, column, "is an entry but not", err);
     if (same > 2 || tn_mtx_index(m, p[1].entry, 0) == row)
         return tn_fail(err, TN_ERR_LOSS,
                        "it cannot be written as symmetric: it has two entries for one element, [%llu, %llu] "
@@ -77,7 +76,7 @@ static tn_status check_entries(const tn_mtx_matrix *m, tn_error *err)
         return tn_fail_nomem(err);
     for (uint64_t i = 0; i < m->entries; i++) {
         uint64_t row = tn_mtx_index(m, i, 0), column = tn_mtx_index(m, i, 1);
-        places[i] = (place){ row > column ? row : column, row > column ? column : row, i };
+        places[i] = (place){ row > column ? row : column, tn_min_u64(row, column), i };
     }
     qsort(places, m->entries, sizeof *places, by_place);
     tn_status status = TN_OK;

@@ -5,6 +5,7 @@
 #include "formats/mtx/mtx.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "tensor/indices.h"
 
 #include <string.h>
 
@@ -44,16 +45,15 @@ tn_status tn_mtx_plan(tn_writer *w, tn_error *err)
 {
     uint64_t size = 0;
     uint32_t file;
-    tn_status status = check_plan(w, err);
-    if (!status)
-        status = tn_writer_add_file(w, w->path, &file, err);
-    for (size_t i = 0; i < w->count && !status; i++) {
+    if (check_plan(w, err) || tn_writer_add_file(w, w->path, &file, err))
+        return err->status;
+    for (size_t i = 0; i < w->count; i++) {
         w->entries[i].file = PARTS;
         w->entries[i].offset = size;
         if (!tn_add_u64(size, w->entries[i].nbytes, &size))
-            status = tn_fail(err, TN_ERR_LIMIT, "the matrix would take more than 2^64 bytes");
+            return tn_fail(err, TN_ERR_LIMIT, "the matrix would take more than 2^64 bytes");
     }
-    return status ? status : tn_writer_add_memory(w, w->dry_run ? 0 : size, &file, err);
+    return tn_writer_add_memory(w, w->dry_run ? 0 : size, &file, err);
 }
 
 /* --- the matrix --- */
@@ -65,15 +65,13 @@ uint64_t tn_mtx_index(const tn_mtx_matrix *m, uint64_t entry, unsigned dimension
 
 static tn_status check_indices(const tn_mtx_matrix *m, tn_error *err)
 {
+    const tn_tensor *t = m->tensor;
     for (uint64_t i = 0; i < m->entries; i++) {
         for (unsigned k = 0; k < 2; k++) {
             uint64_t index = tn_mtx_index(m, i, k);
-            bool negative = index > INT64_MAX && m->tensor->parts[1].array.dtype != TN_UINT64;
-            if (index >= (uint64_t)m->tensor->shape[k])
-                return tn_fail(err, TN_ERR_CORRUPT,
-                               "entry %llu: expected an index below %lld in dimension %u but found %s%llu",
-                               (unsigned long long)i, (long long)m->tensor->shape[k], k, negative ? "-" : "",
-                               (unsigned long long)(negative ? 0 - index : index));
+            if (index >= (uint64_t)t->shape[k])
+                return tn_fail(err, TN_ERR_CORRUPT, "%s",
+                               tn_index_fault(t->parts[1].array.dtype, i, k, t->shape[k], index).text);
         }
     }
     return TN_OK;
@@ -187,8 +185,9 @@ static void put_head(tn_buf *b, const tn_writer *w, const tn_mtx_matrix *m)
 {
     bool symmetric = w->options.mtx_symmetric;
     const int64_t *shape = m->tensor->shape;
-    tn_buf_printf(b, "%s matrix %s %s %s\n", TN_MTX_BANNER, m->indices ? "coordinate" : "array",
-                  tn_mtx_fields[m->field], symmetric ? "symmetric" : "general");
+    const char *format = m->indices ? "coordinate" : "array";
+    tn_buf_printf(b, "%s matrix %s %s %s\n", TN_MTX_BANNER, format, tn_mtx_fields[m->field],
+                  symmetric ? "symmetric" : "general");
     tn_mtx_put_comments(b, w, m);
     tn_buf_printf(b, "%lld %lld", (long long)shape[0], (long long)shape[1]);
     if (m->indices)

@@ -36,9 +36,9 @@ typedef struct tn_npz_member {
     uint32_t      crc;          /* of the elements: to be set before tn_npz_write_index() */
 } tn_npz_member;
 
-/* Places NAME.npy at byte *at and moves *at behind it. */
-tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, uint64_t nbytes,
-                       tn_npz_member *m, uint64_t *at, tn_error *err);
+/* Places NAME.npy, whose nbytes are set, at byte *at and moves *at behind it. */
+tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, tn_npz_member *m,
+                       uint64_t *at, tn_error *err);
 
 /* The entry's bytes are the elements of the member. */
 void tn_npz_set_offset(tn_out_entry *entry, const tn_npz_member *m, uint32_t file);

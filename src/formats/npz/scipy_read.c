@@ -175,10 +175,12 @@ static tn_status check_vector(const matrix *m, int k, uint64_t length, const tn_
     if (p->array.rank == 1 && (uint64_t)p->array.shape[0] == length &&
         (!alike || alike->array.dtype == p->array.dtype))
         return TN_OK;
+    tn_quoted type = { "" };
+    if (alike)
+        type = type_of(alike);
     return tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, k),
                       "member \"%s.npy\": expected %llu elements%s%s but found %s", names[k],
-                      (unsigned long long)length, alike ? " of type " : "", alike ? type_of(alike).text : "",
-                      describe(p).text);
+                      (unsigned long long)length, alike ? " of type " : "", type.text, describe(p).text);
 }
 
 static tn_status check_rank(const matrix *m, tn_error *err)

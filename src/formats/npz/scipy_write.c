@@ -83,10 +83,11 @@ static tn_status check(const tn_writer *w, tn_error *err)
 /* --- planning --- */
 
 static tn_status add_member(tn_writer *w, plan *p, const char *name, const tn_npy_array *array,
-                            uint64_t nbytes, const void *bytes, tn_error *err)
+                            uint64_t nbytes, tn_error *err)
 {
-    p->bytes[p->count] = bytes;
-    return tn_npz_place(w, name, array, nbytes, &p->members[p->count++], &p->at, err);
+    tn_npz_member *m = &p->members[p->count++];
+    m->nbytes = nbytes;
+    return tn_npz_place(w, name, array, m, &p->at, err);
 }
 
 /* A member whose elements are those of entry k. */
@@ -95,7 +96,7 @@ static tn_status add_entry(tn_writer *w, plan *p, const char *name, size_t k, tn
     tn_out_entry *e = &w->entries[k];
     tn_npy_array array = tn_npy_array_of(e);
     array.name = k == DATA && !w->options.drop_names ? e->name : NULL;
-    tn_status status = add_member(w, p, name, &array, e->nbytes, NULL, err);
+    tn_status status = add_member(w, p, name, &array, e->nbytes, err);
     tn_npz_set_offset(e, &p->members[k], 0);
     return status;
 }
@@ -107,14 +108,13 @@ static tn_status add_column(tn_writer *w, plan *p, const char *name, tn_error *e
     tn_npy_array array = tn_npy_array_of(e);
     array.rank = 1;
     array.entry = NULL;
-    return add_member(w, p, name, &array, e->nbytes / RANK, NULL, err);
+    return add_member(w, p, name, &array, e->nbytes / RANK, err);
 }
 
 static tn_status add_indices(tn_writer *w, plan *p, bool coo, tn_error *err)
 {
-    tn_status status = coo ? add_column(w, p, "row", err) : add_entry(w, p, "indices", 1, err);
-    if (status)
-        return status;
+    if (coo ? add_column(w, p, "row", err) : add_entry(w, p, "indices", 1, err))
+        return err->status;
     return coo ? add_column(w, p, "col", err) : add_entry(w, p, "indptr", 2, err);
 }
 
@@ -126,10 +126,14 @@ static tn_status add_index(tn_writer *w, plan *p, const tn_tensor *t, tn_error *
     static const bool yes = true;
     const tn_npy_array shape = { .type = "<i8", .rank = 1, .shape = &extent };
     const tn_npy_array format = { .type = "|S3" }, is_array = { .type = "|b1" };
-    if (add_member(w, p, "shape", &shape, RANK * sizeof *t->shape, t->shape, err) ||
-        add_member(w, p, "format", &format, 3, tn_form_name(t->form), err))
+    const void **bytes = &p->bytes[p->count];
+    bytes[0] = t->shape;
+    bytes[1] = tn_form_name(t->form);
+    bytes[2] = &yes;
+    if (add_member(w, p, "shape", &shape, RANK * sizeof *t->shape, err) ||
+        add_member(w, p, "format", &format, 3, err))
         return err->status;
-    return add_member(w, p, "_is_array", &is_array, sizeof yes, &yes, err);
+    return add_member(w, p, "_is_array", &is_array, sizeof yes, err);
 }
 
 tn_status tn_scipy_plan(tn_writer *w, tn_error *err)

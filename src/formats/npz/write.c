@@ -18,22 +18,21 @@ static tn_status make_name(tn_writer *w, const char *stem, tn_text *name, tn_err
     return name->ptr ? TN_OK : tn_fail_nomem(err);
 }
 
-tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, uint64_t nbytes,
-                       tn_npz_member *m, uint64_t *at, tn_error *err)
+tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, tn_npz_member *m,
+                       uint64_t *at, tn_error *err)
 {
     m->zip.local = *at;
     /* an upper bound: the length of the header is not known yet */
-    m->zip.wide = nbytes > UINT32_MAX - 2 * TN_NPY_NUMPY_MAX;
+    m->zip.wide = m->nbytes > UINT32_MAX - 2 * TN_NPY_NUMPY_MAX;
     if (make_name(w, name, &m->zip.name, err))
         return err->status;
     uint64_t before = *at + tn_zip_local_size(m->zip.name.len, m->zip.wide);
     if (tn_npy_build_header(w, array, before, &m->header, err))
         return err->status;
     m->data = before + m->header.len;
-    m->nbytes = nbytes;
-    if (!tn_add_u64(m->data, nbytes, at) || *at > INT64_MAX)
+    if (!tn_add_u64(m->data, m->nbytes, at) || *at > INT64_MAX)
         return tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
-    m->zip.size = m->header.len + nbytes;
+    m->zip.size = m->header.len + m->nbytes;
     return TN_OK;
 }
 
@@ -56,7 +55,8 @@ tn_status tn_npz_plan(tn_writer *w, tn_error *err)
     for (size_t i = 0; i < w->count; i++) {
         tn_out_entry *e = &w->entries[i];
         tn_npy_array array = tn_npy_array_of(e);
-        if (tn_npz_place(w, e->name, &array, e->nbytes, &members[i], &at, err))
+        members[i].nbytes = e->nbytes;
+        if (tn_npz_place(w, e->name, &array, &members[i], &at, err))
             return err->status;
         tn_npz_set_offset(e, &members[i], file);
     }

@@ -232,10 +232,14 @@ static void describe_own(builder *m)
 tn_status tn_raw_describe(const tn_raw_subject *s, tn_arena *arena, tn_descriptor *d, tn_error *err)
 {
     const tn_tensor *t = s->tensor;
-    tn_dtype type = t->parts[0].array.dtype;
+    const tn_array *first = &t->parts[0].array;
+    tn_dtype type = first->dtype;
     bool sparse = tn_form_is_sparse(t->form);
-    builder m = { .s = s, .arena = arena, .d = d, .rank = sparse ? t->rank : t->parts[0].array.rank,
-                .shape = sparse ? t->shape : t->parts[0].array.shape };
+    builder m = { .s = s, .arena = arena, .d = d, .rank = first->rank, .shape = first->shape };
+    if (sparse) {
+        m.rank = t->rank;
+        m.shape = t->shape;
+    }
     *d = (tn_descriptor){ .version = TN_WIA_VERSION, .name = tn_arena_text(arena, t->name, strlen(t->name)),
                           .dtype = type, .base_type = tn_wia_type_name(type, arena),
                           .byte_order = TN_HOST_ORDER };

@@ -243,7 +243,10 @@ tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype
     parts[0] = index_part(n, "indices", indices, s->indices);
     if (!coo)
         parts[1] = index_part(n, "indptr", pointers, s->pointers);
-    tn_entry_make_sparse(e, coo ? TN_FORM_COO : TN_FORM_CSR, own, parts, coo ? 1 : 2);
+    if (coo)
+        tn_entry_make_sparse(e, TN_FORM_COO, own, parts, 1);
+    else
+        tn_entry_make_sparse(e, TN_FORM_CSR, own, parts, 2);
     good = good && parts[0].stored && (coo || parts[1].stored);
     return good ? TN_OK : tn_fail_nomem(err);
 }

@@ -35,8 +35,10 @@ const char *tn_raw_member_name(tn_writer *w, size_t i, const char *id)
 {
     const char *base = tn_base_name(w->path);
     (void)i;                    /* there is one */
-    return tn_arena_printf(&w->arena, "%.*s%s%s" TN_RAW_DATA_SUFFIX, (int)tn_raw_stem_length(base), base,
-                           id ? "-" : "", id ? id : "");
+    int stem = (int)tn_raw_stem_length(base);
+    if (!id)
+        return tn_arena_printf(&w->arena, "%.*s" TN_RAW_DATA_SUFFIX, stem, base);
+    return tn_arena_printf(&w->arena, "%.*s-%s" TN_RAW_DATA_SUFFIX, stem, base, id);
 }
 
 /* ---- the old pair ---- */

@@ -45,13 +45,13 @@ const char *tn_raw_data_path(const char *path, const char *name, tn_arena *arena
     return tn_arena_printf(arena, "%.*s" TN_RAW_DATA_SUFFIX, (int)tn_raw_stem_length(path), path);
 }
 
-/* The member TN_RAW_OWN, or NULL. */
+/* The member TN_RAW_OWN, or an empty object. */
 static const char *own_json(const tn_descriptor *d)
 {
     for (size_t i = 0; i < d->nextra; i++)
         if (!*d->extra[i].path && strcmp(d->extra[i].key, TN_RAW_OWN) == 0)
             return d->extra[i].json;
-    return NULL;
+    return "{}";
 }
 
 tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *arena, const char **name,
@@ -61,7 +61,7 @@ tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *ar
     tn_text key, text;
     tn_json j;
     *name = NULL;
-    tn_json_init(&j, json ? json : "{}", json ? strlen(json) : 2, arena);
+    tn_json_init(&j, json, strlen(json), arena);
     tn_json_object(&j);
     while (tn_json_key(&j, &key)) {
         if (!tn_text_is(key, TN_RAW_DATA)) {
@@ -315,8 +315,6 @@ static tn_status take_own(reader *r, subject *s, tn_error *err)
     tn_text key;
     tn_json j;
     s->value_dtype = TN_FLOAT32;
-    if (!json)
-        return TN_OK;
     tn_json_init(&j, json, strlen(json), &r->file->arena);
     tn_json_object(&j);
     while (tn_json_key(&j, &key)) {
@@ -522,17 +520,18 @@ static int compare_elements(const tn_part *a, const tn_part *b)
     const int64_t *stride = tn_stored_more_of(a)->stride, *other = tn_stored_more_of(b)->stride;
     bool ranks = stride && other;
     const uint64_t x[] = { a->stored->offset, a->stored->size, a->array.dtype, a->stored->order,
-                           ranks ? a->array.rank : 0 };
+                           ranks * a->array.rank };
     const uint64_t y[] = { b->stored->offset, b->stored->size, b->array.dtype, b->stored->order,
-                           ranks ? b->array.rank : 0 };
+                           ranks * b->array.rank };
     for (size_t i = 0; i < sizeof x / sizeof *x; i++)
         if (x[i] != y[i])
             return x[i] < y[i] ? -1 : 1;
     int order = compare_lists(a->array.rank, stride, other);
     if (!order && stride)
         order = compare_lists(a->array.rank, a->array.shape, b->array.shape);
-    return order ? order : compare_lists(a->array.rank, a->padded ? a->padded->shape : NULL,
-                                         b->padded ? b->padded->shape : NULL);
+    const int64_t *padded = a->padded ? a->padded->shape : NULL;
+    const int64_t *other_padded = b->padded ? b->padded->shape : NULL;
+    return order ? order : compare_lists(a->array.rank, padded, other_padded);
 }
 
 static int by_elements(const void *a, const void *b)

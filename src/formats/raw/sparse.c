@@ -68,14 +68,15 @@ static tn_status check_values(const tn_tensor *t, const void *values, tn_error *
     for (uint64_t i = 0; i < each * (uint64_t)t->parts[0].array.shape[0]; i++) {
         uint64_t code = tn_code_get(values, i, type->bits);
         tn_number number = tn_number_decode(type, code);
-        bool is_nan = number.class == TN_NUMBER_NAN;
-        if (tn_number_encode(type, &rules, is_nan ? nan : number, 0, &flags) != code)
+        const char *expected = "the bits of its number";
+        if (number.class == TN_NUMBER_NAN) {
+            number = nan;
+            expected = "the one NaN that a descriptor can express";
+        }
+        if (tn_number_encode(type, &rules, number, 0, &flags) != code)
             return tn_refuse(err, TN_ERR_LOSS, TN_REASON_FORM, "dense",
                              "entry %llu: expected %s but found the bits 0x%llx, which a dense tensor keeps",
-                             (unsigned long long)(i / each),
-                             is_nan ? "the one NaN that a descriptor can express"
-                                    : "the bits of its number",
-                             (unsigned long long)code);
+                             (unsigned long long)(i / each), expected, (unsigned long long)code);
     }
     return TN_OK;
 }
@@ -104,17 +105,19 @@ tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena,
     if (status)
         return status;
     *s = (tn_wia_sparse){
-        .format = is_coo(t) ? "COO" : "CSR", .rank = t->rank,
+        .format = "CSR", .rank = t->rank, .nindices = n, .value_type = t->dtype, .values = data[0],
+        .nvalues = n, .index_type = indices->dtype == TN_INT32 ? TN_INT32 : TN_INT64,
         .shape = tn_arena_copy(arena, t->shape, t->rank * sizeof *t->shape),
-        .has_nnz = is_coo(t), .nnz = is_coo(t) ? (int64_t)n : 0,
-        .index_type = indices->dtype == TN_INT32 ? TN_INT32 : TN_INT64,
-        .nindices = is_coo(t) ? n * t->rank : n,
-        .value_type = t->dtype, .values = data[0], .nvalues = n,
     };
-    s->indices = widen(arena, indices, s->nindices, data[1]);
-    if (!is_coo(t)) {
+    if (is_coo(t)) {
+        s->format = "COO";
+        s->has_nnz = true;
+        s->nnz = (int64_t)n;
+        s->nindices = n * t->rank;
+    } else {
         s->npointers = (size_t)t->parts[2].array.shape[0];
         s->pointers = widen(arena, &t->parts[2].array, s->npointers, data[2]);
     }
+    s->indices = widen(arena, indices, s->nindices, data[1]);
     return s->shape && s->indices && (is_coo(t) || s->pointers) ? TN_OK : tn_fail_nomem(err);
 }

@@ -191,15 +191,20 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
     if (!content)
         return tn_fail_nomem(err);
     tn_raw_subject s = {
-        .content = sparse ? NULL : content,
         .tensor = t, .meta = e->more->meta, .nmeta = e->more->nmeta, .properties = e->more->properties,
-        .offset = e->offset, .end = e->offset + e->nbytes, .align = w->options.align,
-        .physical = t->parts[0].padded ? t->parts[0].padded->shape : NULL, .in_place = true,
-        .scale = codes ? numbers_of(w, e + 1) : NULL,
-        .zero = codes && t->nparts > 2 ? numbers_of(w, e + 2) : NULL,
-        .places = typed ? places : NULL,
+        .offset = e->offset, .end = e->offset + e->nbytes, .align = w->options.align, .in_place = true,
         .own = i == 0 ? own : NULL,
     };
+    if (t->parts[0].padded)
+        s.physical = t->parts[0].padded->shape;
+    if (!sparse)
+        s.content = content;
+    if (typed)
+        s.places = places;
+    if (codes)
+        s.scale = numbers_of(w, e + 1);
+    if (codes && t->nparts > 2)
+        s.zero = numbers_of(w, e + 2);
     for (uint32_t k = 0; k < t->nparts; k++) {
         places[k] = (tn_raw_place){ .offset = e[k].offset, .size = e[k].nbytes };
         if (sparse)

@@ -106,7 +106,8 @@ static void join_meta(tn_json *meta, tn_json *special, tn_buf *out)
 static void put_meta_map(tn_json *j, const fields *r, tn_buf *out)
 {
     static const tn_text none = { "{}", 2 };
-    tn_text meta = r->meta.len ? r->meta : none, special = r->cbor.len ? r->cbor : none;
+    tn_text meta = r->meta.len ? r->meta : none;
+    tn_text special = r->cbor.len ? r->cbor : none;
     tn_json m, s;
     tn_json_init(&m, meta.ptr, meta.len, j->arena);
     tn_json_init(&s, special.ptr, special.len, j->arena);

@@ -39,8 +39,10 @@ const char *tn_st_member_name(tn_writer *w, size_t i, const char *id)
 {
     const char *base = tn_base_name(w->path);
     const tn_st_out *out = w->state;
+    const char *dash = id ? "-" : "";
+    id = id ? id : "";
     return tn_arena_printf(&w->arena, "%.*s%s%s-%05zu-of-%05zu" TN_ST_SUFFIX, (int)stem_length(base), base,
-                           id ? "-" : "", id ? id : "", i + 1, out->nfiles);
+                           dash, id, i + 1, out->nfiles);
 }
 
 /* The text behind five digits or more, or NULL. */

@@ -219,8 +219,10 @@ static tn_status edit_entry(edit *x, tn_text key, tn_text value, tn_error *err)
     tn_text record = { 0 };
     if (tn_st_metadata_claim(&x->old, &x->arena, name, &record, err))
         return err->status;
-    const tn_tensor *t = tn_file_find(x->file, name);      /* NULL: a part of another, or a filler */
-    tn_st_put_record(&x->put, name, record, t ? t->meta : NULL, t ? t->nmeta : 0);
+    static const tn_tensor none;
+    const tn_tensor *t = tn_file_find(x->file, name);
+    t = t ? t : &none;          /* a part of another tensor, or a filler */
+    tn_st_put_record(&x->put, name, record, t->meta, t->nmeta);
     tn_json_put_key(&x->entries, name);
     tn_buf_put(&x->entries, value.ptr, value.len);
     return TN_OK;

@@ -219,11 +219,13 @@ static void take_fields(entry_reader *r)
 /* The reader's message, with the entry and the field of the value. */
 static tn_status fail_entry(const entry_reader *r, const zt_index *index, size_t number, tn_error *err)
 {
-    char field[120] = "";
+    char entry[160], field[120] = "";
+    snprintf(entry, sizeof entry, "index entry %zu", number);
+    if (r->e.name)
+        snprintf(entry, sizeof entry, "index entry %zu, %s", number, tn_quote_z(r->e.name).text);
     if (r->field.ptr)
         snprintf(field, sizeof field, "field %s: ", tn_quote(r->field.ptr, r->field.len).text);
-    return tn_fail_at(err, r->c->status, index->at + r->c->at, "index entry %zu%s%s: %s%s", number,
-                      r->e.name ? ", " : "", r->e.name ? tn_quote_z(r->e.name).text : "", field, r->c->why);
+    return tn_fail_at(err, r->c->status, index->at + r->c->at, "%s: %s%s", entry, field, r->c->why);
 }
 
 static tn_status read_entry(entry_reader *r, const zt_index *index, size_t number, tn_error *err)

@@ -67,7 +67,8 @@ static tn_status take_coo(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
     e->more.pitch = pitch;
     e->companions = parts;
     e->ncompanions = 1;
-    make_sparse(e, TN_FORM_COO, shape, n ? row : 0, n ? size - row : 0);
+    row = n ? row : 0;          /* without an entry there is no row to skip */
+    make_sparse(e, TN_FORM_COO, shape, row, size - row);
     return TN_OK;
 }
 
