@@ -88,7 +88,7 @@ static void find_places(const tn_file *file, const tn_tensor *t, tn_raw_place *p
 /* Whether the description holds the numbers of a part. */
 static bool is_described(const tn_tensor *t, uint32_t part)
 {
-    return tn_form_is_sparse(t->form) || (part > 0 && !tn_raw_of_datatype(t));
+    return tn_form_is_sparse(t->form) || (part > 0 && !tn_form_has_datatype(t));
 }
 
 /* `least` counts the text of the sparse tensors so far, which are described with their data. */
@@ -135,7 +135,7 @@ static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena 
 {
     const tn_tensor *t = s->tensor;
     const void *numbers[3] = { NULL };
-    bool typed = tn_raw_of_datatype(t);
+    bool typed = tn_form_has_datatype(t);
     tn_raw_place places[TN_MAX_PARTS];
     tn_buf own = { 0 };
     tn_status status = TN_OK;

@@ -234,7 +234,7 @@ static tn_status note_record(reader *r, uint64_t begin, uint64_t end, tn_error *
     return TN_OK;
 }
 
-/* Reads the record at s->next.  Byte `at` of the table has its offset. */
+/* Byte `at` of the table has the offset of the record. */
 static tn_status read_record(reader *r, record *s, uint64_t at, tn_error *err)
 {
     uint64_t begin = s->next;

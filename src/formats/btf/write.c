@@ -142,13 +142,6 @@ static uint64_t record_of(const tn_out_entry *e)
     return (is_coo(e->more->whole) ? e[1].offset : e->offset) - head_bytes(e->more->whole);
 }
 
-static void put_table(const tn_writer *w, tn_buf *b)
-{
-    put_word(b, w->ntensors);
-    for (size_t i = 0; i < w->ntensors; i++)
-        put_word(b, record_of(first_entry(w, i)));
-}
-
 /* All of a record before its first array. */
 static void put_head(const tn_writer *w, const tn_out_entry *e, tn_buf *b)
 {
@@ -188,7 +181,9 @@ static tn_status write_record(tn_writer *w, const tn_out_entry *e, tn_buf *b, tn
 tn_status tn_btf_finish(tn_writer *w, tn_error *err)
 {
     tn_buf b = { 0 };
-    put_table(w, &b);
+    put_word(&b, w->ntensors);
+    for (size_t i = 0; i < w->ntensors; i++)
+        put_word(&b, record_of(first_entry(w, i)));
     tn_status status = flush(w, &b, 0, err);
     for (size_t i = 0; i < w->ntensors && !status; i++)
         status = write_record(w, first_entry(w, i), &b, err);

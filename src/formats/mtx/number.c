@@ -194,14 +194,6 @@ static void spell(const decimal *d, char text[TELLING + 32])
     snprintf(text + n, 16, "e%d", (int)exponent);
 }
 
-/* For types narrower than float64. */
-static tn_number long_number(const decimal *d)
-{
-    char text[TELLING + 32];
-    spell(d, text);
-    return tn_decimal_number(text);
-}
-
 static bool is_same(tn_number a, tn_number b)
 {
     if (!a.significand || !b.significand)
@@ -225,8 +217,13 @@ static bool narrow(const tn_mtx_real *real, const decimal *d, uint64_t *code)
 {
     unsigned flags = 0;
     tn_number x = { 0 };
-    if (d->digits || d->long_one)
-        x = fits(d) ? times_power(d->digits, (int)d->exponent) : long_number(d);
+    if (fits(d) && d->digits) {
+        x = times_power(d->digits, (int)d->exponent);
+    } else if (d->digits || d->long_one) {
+        char text[TELLING + 32];
+        spell(d, text);
+        x = tn_decimal_number(text);
+    }
     x.negative = d->negative;
     *code = tn_number_encode(real->digits, &real->digits_rules, x, 0, &flags);
     tn_number near = tn_number_decode(real->digits, *code);
@@ -270,16 +267,6 @@ static const char *accept(const char *p, const char *end, const char *word)
     return p;
 }
 
-static unsigned ignored_bits(const tn_dtype_info *type)
-{
-    return type->bits - 1u - type->exponent_bits - type->mantissa_bits;
-}
-
-static uint64_t sign_of(const tn_dtype_info *type, bool negative)
-{
-    return negative ? UINT64_C(1) << (type->bits - 1) : 0;
-}
-
 /* The payload of a NaN as C prints it, in hexadecimal: "(0x4001)". */
 static const char *read_payload(const char *p, const char *end, uint64_t *payload)
 {
@@ -299,18 +286,18 @@ static const char *read_nan(const tn_mtx_real *real, const char *p, const char *
                             uint64_t *code, bool *held)
 {
     const tn_dtype_info *type = real->type;
-    unsigned flags = 0, m = type->mantissa_bits;
+    const tn_number nan = { .class = TN_NUMBER_NAN, .negative = negative };
+    unsigned flags = 0, m = type->mantissa_bits, unused = type->bits - 1u - type->exponent_bits - m;
     uint64_t payload;
     *held = tn_dtype_has_nan(type);
-    *code = tn_number_encode(type, &real->type_rules,
-                             (tn_number){ .class = TN_NUMBER_NAN, .negative = negative }, 0, &flags);
+    *code = tn_number_encode(type, &real->type_rules, nan, 0, &flags);
     if (p == end || *p != '(')
         return p;
     p = read_payload(p, end, &payload);
     *held = type->specials == TN_SPECIALS_IEEE && p && payload && payload >> m == 0;
     if (*held)
-        *code = ((((UINT64_C(1) << type->exponent_bits) - 1) << m | payload) << ignored_bits(type)) |
-                sign_of(type, negative);
+        *code = (((UINT64_C(1) << type->exponent_bits) - 1) << m | payload) << unused |
+                (uint64_t)negative << (type->bits - 1);
     return p;
 }
 
@@ -426,12 +413,6 @@ static bool shortest(const tn_mtx_real *real, tn_number x, decimal *d)
     return false;
 }
 
-static void strip_zeros(decimal *d)
-{
-    for (; d->digits % 10 == 0; d->exponent++)
-        d->digits /= 10;
-}
-
 /* With the C library, whose text our own scanner reads. */
 static void shortest_of_few(const tn_mtx_real *real, uint64_t code, decimal *d)
 {
@@ -534,6 +515,7 @@ char *tn_mtx_put_real(const tn_mtx_real *real, uint64_t code, char *p)
         return *p = '0', p + 1;
     if (!shortest(real, x, &d))
         shortest_of_few(real, code, &d);
-    strip_zeros(&d);
+    for (; d.digits % 10 == 0; d.exponent++)
+        d.digits /= 10;
     return lay_out(&d, p);
 }

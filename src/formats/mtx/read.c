@@ -202,8 +202,8 @@ static bool is_negatable(const tn_dtype_info *type)
            type->specials != TN_SPECIALS_FNUZ;
 }
 
-/* Only a type of the note can be wrong. */
-static tn_status check_types(tn_mtx_reader *r)
+/* The types and the layout of the note must fit the matrix. */
+static tn_status check_note(tn_mtx_reader *r)
 {
     r->dtype = r->dtype ? r->dtype : tn_mtx_usual_type(r->field);
     r->index = r->index ? r->index : tn_mtx_usual_index(r->shape);
@@ -221,15 +221,10 @@ static tn_status check_types(tn_mtx_reader *r)
         return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0,
                                   "expected indices of type int32, int64, uint32 or uint64 but found %s",
                                   index->name);
-    return TN_OK;
-}
-
-static tn_status check_layout(tn_mtx_reader *r)
-{
     tn_error why;
-    if (!r->layout || !tn_layout_check_shape(r->layout, 2, r->shape, &why))
-        return TN_OK;
-    return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "%s", why.text);
+    if (r->layout && tn_layout_check_shape(r->layout, 2, r->shape, &why))
+        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "%s", why.text);
+    return TN_OK;
 }
 
 /* Allocates the elements: at most a few times the size of the text. */
@@ -295,7 +290,7 @@ static tn_status take_all(tn_mtx_reader *r)
         p = take_sizes(r, p);
     if (!p)
         return r->err->status;
-    if (check_types(r) || check_layout(r) || allocate(r))
+    if (check_note(r) || allocate(r))
         return r->err->status;
     return tn_mtx_take_entries(r, p);
 }

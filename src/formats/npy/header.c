@@ -31,19 +31,14 @@ static uint64_t byte_at(uint64_t base, size_t pos)
 
 /* --- the bytes before the text --- */
 
-static tn_status bad_magic(const uint8_t *head, size_t n, uint64_t at, tn_error *err)
-{
-    tn_quoted found = tn_quote((const char *)head, n < TN_NPY_MAGIC_BYTES ? n : TN_NPY_MAGIC_BYTES);
-    return tn_fail_at(err, TN_ERR_CORRUPT, at, "expected the magic \"\\x93NUMPY\" but found %s", found.text);
-}
-
 tn_status tn_npy_header_size(const uint8_t *head, size_t n, uint64_t at, size_t *size, tn_error *err)
 {
     if (n < TN_NPY_SHORTEST)
         return tn_fail_at(err, TN_ERR_TRUNCATED, at, "expected at least %d bytes of header but found %zu",
                           TN_NPY_SHORTEST, n);
     if (memcmp(head, TN_NPY_MAGIC, TN_NPY_MAGIC_BYTES) != 0)
-        return bad_magic(head, n, at, err);
+        return tn_fail_at(err, TN_ERR_CORRUPT, at, "expected the magic \"\\x93NUMPY\" but found %s",
+                          tn_quote((const char *)head, TN_NPY_MAGIC_BYTES).text);
     unsigned major = head[6], minor = head[7];
     if (major < 1 || major > 3 || minor != 0)
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, byte_at(at, 6),
@@ -133,18 +128,13 @@ static bool take_bool(parser *p, bool *value)
     return *value || take_word(p, "False") || refuse(p, "True or False");
 }
 
-static bool is_digit(const parser *p)
-{
-    return p->pos < p->end && tn_is_digit(p->text[p->pos]);
-}
-
 /* Python 2 wrote an L behind long numbers, and read numbers with a leading 0 as octal. */
 static bool take_number(parser *p, uint64_t *number)
 {
     size_t begin = p->pos;
     bool fits = true;
     *number = 0;
-    for (; is_digit(p); p->pos++)
+    for (; p->pos < p->end && tn_is_digit(p->text[p->pos]); p->pos++)
         fits = fits && tn_add_digit(number, p->text[p->pos]) && *number <= INT64_MAX;
     size_t digits = p->pos - begin;
     bool octal = digits > 1 && p->text[begin] == '0';

@@ -98,12 +98,6 @@ static tn_status load_head(reader *r, const tn_zip_member *m, size_t n, tn_error
     return tn_source_read(r->source, m->data + had, r->head + had, r->have - had, err);
 }
 
-/* The checksum of the elements, from those of the member and of the header before them. */
-static uint32_t crc_of_rest(const tn_zip_member *m, const uint8_t *header, size_t n)
-{
-    return m->crc ^ tn_crc32_join(tn_crc32(0, header, n), 0, m->decoded - n);
-}
-
 static tn_status count_comment(reader *r, const tn_zip_member *m, const tn_npy_header *h, tn_error *err)
 {
     uint64_t most = COMMENTS_MAX + tn_source_size(r->source);
@@ -128,7 +122,8 @@ static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h
     if (have < size)
         return tn_fail_at(err, TN_ERR_TRUNCATED, m->data, "its header takes %zu bytes but it has %llu", size,
                           (unsigned long long)(size <= m->decoded ? have : m->decoded));
-    *crc = crc_of_rest(m, r->head, size);
+    /* of the elements, from those of the member and of the header before them */
+    *crc = m->crc ^ tn_crc32_join(tn_crc32(0, r->head, size), 0, m->decoded - size);
     tn_status status = tn_npy_parse(r->head, size, at, &r->file->arena, h, err);
     return status ? status : count_comment(r, m, h, err);
 }

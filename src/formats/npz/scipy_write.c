@@ -28,12 +28,6 @@ static bool is_coo(const tn_tensor *t)
 
 /* --- checks --- */
 
-/* SciPy has the types of NumPy but for half precision. */
-static bool has_type(tn_dtype dtype)
-{
-    return tn_npy_type_name(tn_dtype_get(dtype)) && dtype != TN_FLOAT16 && dtype != TN_BFLOAT16;
-}
-
 static tn_status check_form(const tn_tensor *t, tn_error *err)
 {
     if (!is_coo(t) && t->form != TN_FORM_CSR)
@@ -49,7 +43,8 @@ static tn_status check_form(const tn_tensor *t, tn_error *err)
 static tn_status check_types(const tn_tensor *t, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype), *index = tn_dtype_get(t->parts[1].array.dtype);
-    if (!has_type(t->dtype))
+    /* SciPy has the types of NumPy but for half precision */
+    if (!tn_npy_type_name(type) || t->dtype == TN_FLOAT16 || t->dtype == TN_BFLOAT16)
         return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_CAST, "f32", "scipy.sparse has no type %s",
                          type->name);
     if (index->kind != TN_KIND_INT)
@@ -62,22 +57,19 @@ static tn_status check_types(const tn_tensor *t, tn_error *err)
     return TN_OK;
 }
 
-static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *err)
-{
-    if (check_form(t, err) || check_types(t, err))
-        return err->status;
-    if (t->layout && !w->options.drop_metadata)
-        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL, "scipy-npz cannot hold its layout");
-    return TN_OK;
-}
-
 static tn_status check(const tn_writer *w, tn_error *err)
 {
     if (w->ntensors != 1)
         return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ONLY, NULL,
                          "scipy-npz holds one tensor and there are %zu: choose one", w->ntensors);
     const tn_tensor *t = w->entries[0].more->whole;
-    return tn_in_tensor(check_tensor(w, t, err), t->name, err);
+    tn_status status = check_form(t, err);
+    if (!status)
+        status = check_types(t, err);
+    if (!status && t->layout && !w->options.drop_metadata)
+        status = tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
+                           "scipy-npz cannot hold its layout");
+    return tn_in_tensor(status, t->name, err);
 }
 
 /* --- planning --- */

@@ -152,14 +152,6 @@ static void describe_scaling(builder *m)
 
 /* --- metadata and the member of Tenon --- */
 
-static void describe_meta(builder *m)
-{
-    tn_buf text = { 0 };
-    tn_meta_put_json(&text, m->s->meta, m->s->nmeta);
-    m->d->metadata = keep_text(m, &text);
-    tn_buf_free(&text);
-}
-
 static void put_type(tn_buf *text, const char *key, tn_dtype dtype)
 {
     tn_json_put_key(text, key);
@@ -208,10 +200,13 @@ static void put_other_properties(builder *m, tn_wia_extra *extra)
     }
 }
 
-static void describe_own(builder *m)
+static void describe_meta(builder *m)
 {
     enum { OWN = 2 };           /* TN_RAW_OWN and the scheme */
     tn_buf text = { 0 };
+    tn_meta_put_json(&text, m->s->meta, m->s->nmeta);
+    m->d->metadata = keep_text(m, &text);
+    text.size = 0;
     size_t others = m->s->properties ? m->s->properties->nextra : 0;
     tn_wia_extra *extra = keep(m, tn_arena_zalloc(m->arena, OWN + others, sizeof *extra));
     tn_buf_putc(&text, '{');
@@ -254,6 +249,5 @@ tn_status tn_raw_describe(const tn_raw_subject *s, tn_arena *arena, tn_descripto
         describe_scaling(&m);
     describe_properties(&m);
     describe_meta(&m);
-    describe_own(&m);
     return m.nomem ? tn_fail_nomem(err) : tn_descriptor_identify(d, s->content, arena, err);
 }

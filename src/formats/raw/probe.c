@@ -14,15 +14,10 @@ typedef struct scanner {
     size_t      pos, end;
 } scanner;
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 /* The next character that is no space, or NUL at the end. */
 static char next(scanner *s)
 {
-    while (s->pos < s->end && is_space(s->text[s->pos]))
+    while (s->pos < s->end && tn_is_space(s->text[s->pos]))
         s->pos++;
     return s->pos < s->end ? s->text[s->pos] : '\0';
 }

@@ -101,8 +101,7 @@ typedef struct tn_raw_scaled {
     uint64_t       offsets[TN_RAW_COMPANIONS];  /* of these */
 } tn_raw_scaled;
 
-/* Whether a tensor, or the tensor of a descriptor, has a datatype. */
-bool tn_raw_of_datatype(const tn_tensor *tensor);
+/* Whether the tensor of a descriptor has a datatype. */
 bool tn_raw_has_datatype(const tn_descriptor *d);
 
 /* The member of a descriptor that tells so. */

@@ -17,11 +17,6 @@
 
 #define SCHEME "tenon:scaled"
 
-bool tn_raw_of_datatype(const tn_tensor *t)
-{
-    return tn_form_has_datatype(t);
-}
-
 /* --- writing --- */
 
 tn_wia_extra tn_raw_scheme(void)

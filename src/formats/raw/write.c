@@ -25,7 +25,7 @@ static const tn_tensor *whole_of(const tn_writer *w, const tn_out_entry *e)
 static bool is_number(const tn_writer *w, const tn_out_entry *e)
 {
     const tn_tensor *t = whole_of(w, e);
-    return tn_form_is_sparse(t->form) || (e->part && !tn_raw_of_datatype(t));
+    return tn_form_is_sparse(t->form) || (e->part && !tn_form_has_datatype(t));
 }
 
 /* A sparse tensor must be read back: its type, and the length of its text. */
@@ -43,30 +43,28 @@ static tn_status check_sparse(const tn_tensor *t, uint64_t *least, tn_error *err
     return tn_raw_check_length(t, least, err);
 }
 
-static tn_status check_tensors(const tn_writer *w, tn_error *err)
+static tn_status check_tensor(const tn_tensor *t, uint64_t *least, tn_error *err)
 {
-    uint64_t least = 0;
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < w->count && !status; i++) {
-        const tn_tensor *t = w->entries[i].more->whole;
-        if (t && tn_form_is_sparse(t->form))
-            status = check_sparse(t, &least, err);
-        else if (t && t->form != TN_FORM_DENSE && t->form != TN_FORM_SCALED)
-            status = tn_fail(err, TN_ERR_UNSUPPORTED, "raw cannot hold a tensor of form %s",
-                             tn_quote_z(tn_tensor_form_name(t)).text);
-        if (status)
-            tn_in_tensor(status, t->name, err);
-    }
-    return status;
+    if (tn_form_is_sparse(t->form))
+        return check_sparse(t, least, err);
+    if (t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_UNSUPPORTED, "raw cannot hold a tensor of form %s",
+                   tn_quote_z(tn_tensor_form_name(t)).text);
 }
 
 static tn_status check_plan(const tn_writer *w, tn_error *err)
 {
+    uint64_t least = 0;
     if (tn_ends_with(w->path, TN_RAW_DATA_SUFFIX))
         return tn_fail(err, TN_ERR_ARGUMENT, "expected the name of the descriptors, NAME" TN_RAW_SUFFIX
                        ": the data goes to NAME" TN_RAW_DATA_SUFFIX);
     tn_status status = tn_writer_check_file_meta(w, "raw", err);
-    return status ? status : check_tensors(w, err);
+    for (size_t i = 0; i < w->ntensors && !status; i++) {
+        const tn_tensor *t = w->entries[w->first_entry[i]].more->whole;
+        status = tn_in_tensor(check_tensor(t, &least, err), t->name, err);
+    }
+    return status;
 }
 
 /* The largest index of part k that the tensor can have. */
@@ -171,7 +169,7 @@ static const void *numbers_of(const tn_writer *w, const tn_out_entry *e)
 /* The checksums of all parts in the data, one after another; NULL without memory. */
 static const char *content_of(tn_writer *w, const tn_out_entry *e)
 {
-    uint32_t n = tn_raw_of_datatype(e->more->whole) ? e->more->whole->nparts : 1;
+    uint32_t n = tn_form_has_datatype(e->more->whole) ? e->more->whole->nparts : 1;
     char *text = tn_arena_zalloc(&w->arena, n, TN_CHECKSUM_TEXT_MAX), *end = text;
     for (uint32_t k = 0; text && k < n; k++) {
         tn_digest_format(e[k].digest, end);
@@ -185,7 +183,7 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
 {
     const tn_out_entry *e = &w->entries[i];
     const tn_tensor *t = e->more->whole;
-    bool sparse = tn_form_is_sparse(t->form), typed = tn_raw_of_datatype(t), codes = t->scaling && !typed;
+    bool sparse = tn_form_is_sparse(t->form), typed = tn_form_has_datatype(t), codes = t->scaling && !typed;
     tn_raw_place places[TN_MAX_PARTS];
     const char *content = content_of(w, e);
     if (!content)
@@ -242,16 +240,9 @@ static tn_status add_data_name(tn_writer *w, const char *name, tn_descriptor *d,
     return text ? TN_OK : tn_fail_nomem(err);
 }
 
-static tn_status name_data(tn_writer *w, tn_descriptor *all, tn_error *err)
-{
-    const pair *p = w->state;
-    if (p->data && tn_writer_name_members(w, tn_raw_member_name, p->replaces, err))
-        return err->status;
-    return p->data && p->replaces ? add_data_name(w, w->files[0].path, &all[0], err) : TN_OK;
-}
-
 static tn_status describe_all(tn_writer *w, tn_descriptor *all, tn_error *err)
 {
+    const pair *p = w->state;
     tn_buf own = { 0 };
     if (w->nmeta) {
         tn_buf_puts(&own, "\"" TN_RAW_FILE_META "\":");
@@ -262,7 +253,11 @@ static tn_status describe_all(tn_writer *w, tn_descriptor *all, tn_error *err)
         if (w->entries[i].part == 0)
             status = describe(w, i, &own, &all[n++], err);
     tn_buf_free(&own);
-    return status ? status : name_data(w, all, err);
+    if (status || !p->data)
+        return status;
+    if (tn_writer_name_members(w, tn_raw_member_name, p->replaces, err))
+        return err->status;
+    return p->replaces ? add_data_name(w, w->files[0].path, &all[0], err) : TN_OK;
 }
 
 tn_status tn_raw_finish(tn_writer *w, tn_error *err)

@@ -52,19 +52,15 @@ static void take_fields(tn_json *j, fields *r, tn_buf *others)
 /* Appends the CBOR item that `hex` is the text of. */
 static void put_hex(tn_json *j, tn_text hex, tn_buf *out)
 {
-    size_t begin = out->size;
-    for (size_t i = 0; i + 1 < hex.len; i += 2) {
-        int high = tn_hex_digit(hex.ptr[i]), low = tn_hex_digit(hex.ptr[i + 1]);
-        if (high < 0 || low < 0)
-            break;
-        tn_buf_putc(out, (char)(high << 4 | low));
-    }
+    tn_cbor c;
+    size_t begin = out->size, n = hex.len / 2;
+    tn_buf_fill(out, 0, n);
     if (out->bad)
         return;
-    tn_cbor c;
-    tn_cbor_init(&c, out->data + begin, out->size - begin, j->arena);
+    bool valid = tn_hex_read(hex, out->data + begin, n);
+    tn_cbor_init(&c, out->data + begin, n, j->arena);
     tn_cbor_skip(&c);
-    if (out->size - begin != hex.len / 2 || hex.len % 2 || !tn_cbor_done(&c))
+    if (!valid || !tn_cbor_done(&c))
         tn_json_reject(j, TN_ERR_CORRUPT, "expected one CBOR item in hexadecimal but found %s",
                        tn_quote(hex.ptr, hex.len).text);
 }
@@ -322,11 +318,6 @@ tn_status tn_st_reserved_init(tn_st_reserved *r, const tn_meta *meta, size_t n, 
             return tn_fail_nomem(err);
     }
     return TN_OK;
-}
-
-void tn_st_reserved_free(tn_st_reserved *r)
-{
-    tn_names_free(&r->names);
 }
 
 size_t tn_st_reserved_find(const tn_st_reserved *r, const char *name)

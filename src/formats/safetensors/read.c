@@ -184,24 +184,17 @@ static tn_status check_whole_bytes(const tn_entry *e, tn_error *err)
                       (unsigned long long)count, type->safetensors);
 }
 
-static tn_status read_named(reader *r, tn_entry *e, tn_error *err)
+static tn_status read_entry(reader *r, tn_entry *e, tn_error *err)
 {
     read_fields(r, e);
     if (r->j.status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     if (r->j.status)
         return tn_fail_at(err, r->j.status, LENGTH_BYTES + r->j.at, "%s", r->j.why);
-    tn_status status = check_whole_bytes(e, err);
-    if (!status && r->index)
-        status = tn_st_index_claim(r->index, r->file, e->name, r->shard, e->at, err);
-    return status ? status : tn_file_add(r->file, e, err);
-}
-
-static tn_status read_entry(reader *r, tn_text name, uint64_t at, tn_error *err)
-{
-    tn_entry e = { .at = at, .stored.shard = r->shard };
-    e.name = tn_file_text(r->file, name, "tensor name", at, err);
-    return e.name ? tn_in_tensor(read_named(r, &e, err), e.name, err) : err->status;
+    if (check_whole_bytes(e, err) ||
+        (r->index && tn_st_index_claim(r->index, r->file, e->name, r->shard, e->at, err)))
+        return err->status;
+    return tn_file_add(r->file, e, err);
 }
 
 /* --- one shard, one file --- */
@@ -211,22 +204,25 @@ static tn_status read_entries(reader *r, tn_error *err)
     tn_json *j = &r->j;
     tn_text key;
     bool metadata = false;
-    tn_status status = TN_OK;
     tn_json_object(j);
-    for (size_t at = j->pos; !status && tn_json_key(j, &key); at = j->pos) {
-        at += j->text[at] == ',';
+    for (size_t pos = j->pos; tn_json_key(j, &key); pos = j->pos) {
+        uint64_t at = LENGTH_BYTES + pos + (j->text[pos] == ',');
         if (!tn_text_is(key, TN_ST_METADATA)) {
-            status = read_entry(r, key, LENGTH_BYTES + at, err);
+            tn_entry e = { .at = at, .stored.shard = r->shard };
+            e.name = tn_file_text(r->file, key, "tensor name", at, err);
+            if (!e.name)
+                return err->status;
+            if (read_entry(r, &e, err))
+                return tn_in_tensor(err->status, e.name, err);
         } else if (metadata) {
-            status = tn_fail_at(err, TN_ERR_CORRUPT, LENGTH_BYTES + at, TN_ST_METADATA " is there twice");
+            return tn_fail_at(err, TN_ERR_CORRUPT, at, TN_ST_METADATA " is there twice");
         } else {
             metadata = true;
-            status = tn_st_metadata_read(&r->metadata, r->file, j, LENGTH_BYTES, err);
+            if (tn_st_metadata_read(&r->metadata, r->file, j, LENGTH_BYTES, err))
+                return err->status;
         }
     }
-    if (!status && !tn_json_done(j))
-        status = tn_json_fail(j, LENGTH_BYTES, err);
-    return status;
+    return tn_json_done(j) ? TN_OK : tn_json_fail(j, LENGTH_BYTES, err);
 }
 
 tn_st_filler tn_st_filler_name(size_t number)

@@ -69,13 +69,12 @@ tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const cha
 
 /* --- metadata.c: writing --- */
 
-/* Keys that would be read back as something else. */
+/* Keys that would be read back as records. */
 typedef struct tn_st_reserved {
     const tn_meta *meta;
-    tn_names       names;
+    tn_names       names;       /* to be freed */
 } tn_st_reserved;
 tn_status tn_st_reserved_init(tn_st_reserved *r, const tn_meta *meta, size_t n, tn_error *err);
-void      tn_st_reserved_free(tn_st_reserved *r);
 /* The item whose key means the record of entry `name`, or SIZE_MAX. */
 size_t    tn_st_reserved_find(const tn_st_reserved *r, const char *name);
 tn_status tn_st_fail_reserved(const char *key, tn_error *err);

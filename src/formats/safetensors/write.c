@@ -59,27 +59,24 @@ static tn_status choose_meta(tn_writer *w, tn_st_out *out, tn_error *err)
         if (k != SIZE_MAX)
             status = drop_item(w, &meta[k], err);
     }
-    tn_st_reserved_free(&reserved);
+    tn_names_free(&reserved.names);
     out->meta = meta;
     out->nmeta = w->nmeta;
     return status;
 }
 
-static uint64_t element_bytes(const tn_out_entry *e)
-{
-    unsigned bits = tn_dtype_get(e->dtype)->bits;
-    return bits < 8 ? 1 : bits / 8;
-}
-
-/* The order of the data: wide elements first, else as given.  With fillers
- * every array is aligned wherever it is. */
+/* The order of the data: wide elements first.  With fillers, which align every
+ * array, the order is that of the entries. */
 static void order_entries(const tn_writer *w, const tn_st_out_file *f, size_t *order)
 {
     size_t n = 0;
-    for (uint64_t size = WIDEST_ELEMENT; size; size /= 2)
-        for (size_t i = f->first; i < f->last; i++)
-            if (w->options.filler ? size == WIDEST_ELEMENT : element_bytes(&w->entries[i]) == size)
+    for (unsigned size = WIDEST_ELEMENT; size; size /= 2) {
+        for (size_t i = f->first; i < f->last; i++) {
+            unsigned bits = w->options.filler ? 8 * WIDEST_ELEMENT : tn_dtype_get(w->entries[i].dtype)->bits;
+            if (size == (bits + 7) / 8)
                 order[n++] = i;
+        }
+    }
 }
 
 static void put_entry(tn_buf *b, const char *type, uint32_t rank, const int64_t *shape, uint64_t begin,
@@ -302,7 +299,7 @@ tn_status tn_st_rewrite(tn_file *file, tn_sink *sink, uint64_t *size, uint64_t *
         tn_sink_copy_range(sink, x.header.size, s->source, s->data_begin, data_size, shared, err);
     *size = x.header.size + data_size;
     tn_st_metadata_free(&x.old);
-    tn_st_reserved_free(&x.reserved);
+    tn_names_free(&x.reserved.names);
     tn_buf_free(&x.header);
     tn_buf_free(&x.entries);
     tn_arena_free(&x.arena);
