@@ -50,14 +50,18 @@ typedef struct record {
 
 /* --- one record --- */
 
+static tn_status cut_short(const reader *r, const record *s, const char *what, uint64_t n, tn_error *err)
+{
+    return tn_fail_at(err, TN_ERR_TRUNCATED, s->next, "its %s takes %llu bytes but the file ends after %llu",
+                      what, (unsigned long long)n, (unsigned long long)(r->size - s->next));
+}
+
 /* Reads the next n bytes of the record. */
 static tn_status take(reader *r, record *s, void *to, size_t n, const char *what, tn_error *err)
 {
     uint64_t most = r->size < INDEX_BYTES_MIN ? INDEX_BYTES_MIN : r->size;
     if (n > r->size - s->next)
-        return tn_fail_at(err, TN_ERR_TRUNCATED, s->next,
-                          "its %s takes %zu bytes but the file ends after %llu", what, n,
-                          (unsigned long long)(r->size - s->next));
+        return cut_short(r, s, what, n, err);
     r->index_bytes += n;
     if (r->index_bytes > most)
         return tn_fail_at(err, TN_ERR_LIMIT, s->e.at,
@@ -141,17 +145,15 @@ static tn_status take_shape(reader *r, record *s, uint64_t rank, tn_dims *dims, 
 static tn_status take_array(const reader *r, record *s, const tn_array *a, const char *what, tn_stored *to,
                             tn_error *err)
 {
-    uint64_t n, left = r->size - s->next;
+    uint64_t n;
+    const char *type = type_name(tn_dtype_get(a->dtype));
     if (tn_array_nbytes(a, &n))
         return tn_fail_at(err, TN_ERR_LIMIT, s->shape_at,
                           "expected its %s in at most %lld bytes but shape %s of %s takes more", what,
-                          (long long)INT64_MAX, tn_show_shape(a->rank, a->shape).text,
-                          type_name(tn_dtype_get(a->dtype)));
-    if (n > left)
-        return tn_fail_at(err, TN_ERR_TRUNCATED, s->next,
-                          "its %s takes %llu bytes but the file ends after %llu", what, (unsigned long long)n,
-                          (unsigned long long)left);
-    *to = (tn_stored){ .offset = s->next, .size = n, .type = type_name(tn_dtype_get(a->dtype)) };
+                          (long long)INT64_MAX, tn_show_shape(a->rank, a->shape).text, type);
+    if (n > r->size - s->next)
+        return cut_short(r, s, what, n, err);
+    *to = (tn_stored){ .offset = s->next, .size = n, .type = type };
     s->next += n;
     return TN_OK;
 }
@@ -288,8 +290,7 @@ static tn_status read_table(reader *r, tn_error *err)
     if (n > most)
         return tn_fail_at(err, TN_ERR_TRUNCATED, 0,
                           "expected at most %llu tensors, whose offsets the file has room for, but found "
-                          "%llu",
-                          (unsigned long long)most, (unsigned long long)n);
+                          "%llu", (unsigned long long)most, (unsigned long long)n);
     r->table_end = r->index_bytes = BTF_WORD * (1 + n);
     return read_records(r, n, err);
 }

@@ -38,11 +38,10 @@ static tn_dtype type_of(uint8_t code)
 
 /* --- the header --- */
 
-static tn_status cut_header(uint64_t expected, uint64_t found, tn_error *err)
+static tn_status cut_header(unsigned long long expected, unsigned long long found, tn_error *err)
 {
     return tn_fail_at(err, TN_ERR_TRUNCATED, found,
-                      "expected an IDX header of %llu bytes but the file has %llu",
-                      (unsigned long long)expected, (unsigned long long)found);
+                      "expected an IDX header of %llu bytes but the file has %llu", expected, found);
 }
 
 static tn_status check_start(const uint8_t *start, tn_error *err)

@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static tn_status refuse(uint64_t row, uint64_t column, const char *what, tn_error *err)
+static tn_status refuse(unsigned long long row, unsigned long long column, const char *what, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_LOSS, "it cannot be written as symmetric: [%llu, %llu] %s [%llu, %llu]",
-                   (unsigned long long)row, (unsigned long long)column, what, (unsigned long long)column,
-                   (unsigned long long)row);
+    return tn_fail(err, TN_ERR_LOSS, "it cannot be written as symmetric: [%llu, %llu] %s [%llu, %llu]", row,
+                   column, what, column, row);
 }
 
 /* Elements a and b of the values. */

@@ -82,30 +82,22 @@ tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *ar
     return TN_OK;               /* other faults are reported by take_own() */
 }
 
-typedef struct complaint {
-    uint64_t    at;
-    tn_status   status;
-    tn_error    first;
-} complaint;
-
 static void keep_first(void *context, const tn_wia_finding *f)
 {
-    complaint *c = context;
-    if (!f->remark && !c->first.status)
-        tn_fail_at(&c->first, c->status, c->at, "%s: %s", f->path, f->text);
+    tn_error *first = context;
+    if (!f->remark && !first->status)
+        tn_fail(first, TN_ERR_CORRUPT, "%s: %s", f->path, f->text);
 }
 
 tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, tn_error *err)
 {
-    complaint c = { .at = at, .status = if_wrong };
-    tn_check_options options = { .size = sizeof options, .report = keep_first, .context = &c };
+    tn_error first = { .status = TN_OK };
+    tn_check_options options = { .size = sizeof options, .report = keep_first, .context = &first };
     size_t wrong;
     tn_status status = tn_descriptor_check_opened(d, &options, &wrong, err);
     if (status || !wrong)
         return status;
-    if (err)
-        *err = c.first;
-    return tn_in_tensor(if_wrong, d->name, err);
+    return tn_in_tensor(tn_fail_at(err, if_wrong, at, "%s", first.text), d->name, err);
 }
 
 /* --- the document --- */

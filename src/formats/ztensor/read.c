@@ -188,15 +188,14 @@ static tn_status check_entry(const entry_reader *r, uint64_t index_at, tn_error 
         if (!(r->seen & 1u << i))
             return tn_fail_at(err, TN_ERR_CORRUPT, e->at, "%srequired field \"%s\" is missing",
                               e->name ? "" : "a tensor without a name: ", field_names[i].ptr);
-    const tn_stored *s = &e->stored;
-    if (s->offset % ZT_ALIGN || s->offset < ZT_MAGIC_BYTES)
+    unsigned long long offset = e->stored.offset, size = e->stored.size;
+    if (offset % ZT_ALIGN || offset < ZT_MAGIC_BYTES)
         return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
                           "expected its data at a multiple of 64 after the magic but found it at %llu",
-                          (unsigned long long)s->offset);
-    if (s->offset > index_at || s->size > index_at - s->offset)
+                          offset);
+    if (offset > index_at || size > index_at - offset)
         return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
-                          "data of %llu bytes at %llu runs past the start of the index at %llu",
-                          (unsigned long long)s->size, (unsigned long long)s->offset,
+                          "data of %llu bytes at %llu runs past the start of the index at %llu", size, offset,
                           (unsigned long long)index_at);
     return tn_meta_check_unique(e->meta, e->nmeta, e->at, err);
 }
