@@ -94,7 +94,7 @@ static inline bool tn_hex_read(tn_text digits, uint8_t *bytes, size_t n)
     for (size_t i = 0; valid && i < n; i++) {
         int high = tn_hex_digit(digits.ptr[2 * i]), low = tn_hex_digit(digits.ptr[2 * i + 1]);
         valid = high >= 0 && low >= 0;
-        bytes[i] = (uint8_t)(high << 4 | low);
+        bytes[i] = (uint8_t)((unsigned)high << 4 | (unsigned)low);
     }
     return valid;
 }
