@@ -7,11 +7,11 @@
 static const tn_format *const formats[] = {     /* order of probing and of --help */
     &tn_format_ztensor,
     &tn_format_safetensors,
-    &tn_format_raw,             /* after the one whose index ends in .json too */
+    &tn_format_raw,             /* after safetensors, whose index ends in .json too */
     &tn_format_btf,
     &tn_format_npy,
     &tn_format_npz,
-    &tn_format_scipy,           /* after the one that its suffix means */
+    &tn_format_scipy,           /* after npz, which has the same suffix */
     &tn_format_mtx,
     &tn_format_idx,
 };

@@ -168,7 +168,7 @@ static const char *scan(const char *p, const char *end, decimal *d)
 
 /* --- decimal to element --- */
 
-/* The text of a decimal without a point, as the C library reads it in every locale. */
+/* The text of a decimal without a point, which the C library reads alike in every locale. */
 static void spell(const decimal *d, char text[TELLING + 32])
 {
     size_t n = 0;

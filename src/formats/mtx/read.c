@@ -22,7 +22,7 @@ static int probe(const uint8_t *head, size_t n)
     return n >= banner && same_letters((const char *)head, TN_MTX_BANNER, banner) ? 100 : 0;
 }
 
-/* Text has no types of its own: every one can be spelled. */
+/* Never NULL: text can hold every type. */
 static const char *type_name(const tn_dtype_info *type)
 {
     return type->name;

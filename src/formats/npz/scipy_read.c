@@ -363,7 +363,7 @@ const tn_format tn_format_scipy = {
     .info = {
         .name = "scipy-npz", .suffix = TN_NPZ_SUFFIX,
         .title = "one SciPy matrix, csr or coo, as scipy.sparse.save_npz() writes it",
-        .reads = true, .writes = true, .probes = true,      /* npz sees that it is one */
+        .reads = true, .writes = true, .probes = true,      /* by npz */
     },
     .open = open_scipy,
     .type_name = tn_npy_type_name,

@@ -14,7 +14,7 @@ typedef struct scanner {
     size_t      pos, end;
 } scanner;
 
-/* The next character that is no space, or NUL at the end. */
+/* The next character that is not white space, or NUL at the end. */
 static char next(scanner *s)
 {
     while (s->pos < s->end && tn_is_space(s->text[s->pos]))
@@ -29,7 +29,7 @@ static bool take(scanner *s, char c)
     return there;
 }
 
-/* A whole string, without its quotes and as it is spelled; ptr NULL: there is none, or it has no end. */
+/* A string without its quotes, escapes not decoded; ptr NULL: there is none, or it has no end. */
 static tn_text take_string(scanner *s)
 {
     if (!take(s, '"'))
@@ -70,8 +70,8 @@ static bool is_one_of(tn_text text, const char *const *words)
     return *words != NULL;
 }
 
-/* The members of the first object tell: "format": "COO" alone does, or a name that only sparse tensors have,
- * or that all are members that the specification has, an essential one among them. */
+/* Sure: "format" is COO or CSR, or a member is one that only sparse tensors have.
+ * Likely: all members are in the specification, and one of them is essential. */
 static int probe_members(scanner *s)
 {
     static const char *const formats[] = { "COO", "CSR", NULL };

@@ -32,7 +32,7 @@ static int probe(const uint8_t *head, size_t n)
         return index;
     if (n <= LENGTH_BYTES || head[LENGTH_BYTES] != '{')
         return 0;
-    return tn_load_u64le(head) <= TN_ST_HEADER_MAX ? 90 : 20;      /* too long: ours to explain */
+    return tn_load_u64le(head) <= TN_ST_HEADER_MAX ? 90 : 20;      /* too long: the reader explains it */
 }
 
 /* --- the header as a whole --- */
