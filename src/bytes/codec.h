@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <tenon/tensor.h>
 
-/* Bytes to take and room to fill.  A call moves both on by what it took and gave. */
+/* Input and output of a call, which advances both. */
 typedef struct tn_coding {
     const uint8_t *in;
     size_t         nin;
@@ -31,24 +31,24 @@ typedef struct tn_codec {
     bool        splits;         /* any block can be decoded alone */
     bool        sums_decoded;   /* checksums are of decoded bytes, not of stored ones */
 
-    /* State of one thread, used again for the next data.  NULL: bytes are stored as they are, and all
-     * that follows is NULL too. */
+    /* State of one thread, reused for the next data.  NULL: bytes are stored unchanged, and all that follows
+     * is NULL too. */
     tn_status (*open)(void **state, tn_error *err);
     void      (*close)(void *state);
 
-    /* The bytes of memory that decoding [from, from + size) of a source into `content` bytes takes, found
-     * before anything is allocated.  NULL: little. */
+    /* How many bytes of memory it takes to decode [from, from + size) of a source into `content` bytes.
+     * NULL: few. */
     tn_status (*find_window)(const tn_source *source, uint64_t from, uint64_t size, uint64_t content,
                              uint64_t *window, tn_error *err);
-    unsigned    ratio_max;      /* no data decodes to more than this many times its size; 0: it may */
-    /* Decoding data that lies in pieces, with at most so large a window: more is TN_ERR_LIMIT. */
+    unsigned    ratio_max;      /* data decodes to at most this many times its size; 0: no limit */
+    /* Decodes data in pieces.  TN_ERR_LIMIT: it needs a larger window than this. */
     tn_status (*decode_begin)(void *state, uint64_t window, tn_error *err);
     tn_status (*decode)(void *state, tn_coding *coding, tn_error *err);
-    bool      (*decode_at_end)(const void *state);      /* what was decoded so far is whole */
-    void      (*decode_end)(void *state);       /* gives back memory that is not worth keeping; or NULL */
+    bool      (*decode_at_end)(const void *state);      /* the data decoded so far is complete */
+    void      (*decode_end)(void *state);       /* frees memory that is not worth keeping; or NULL */
 
-    /* Encoding.  NULL: read only.  The output depends on data, level and size alone, never on threads:
-     * data of at most TN_ENCODE_WHOLE_MAX bytes is encoded whole, by one thread; more is a stream. */
+    /* Encoding.  NULL: read only.  The output depends on data and level, not on the number of threads: data
+     * of at most TN_ENCODE_WHOLE_MAX bytes is encoded whole, by one thread; more is a stream. */
     int       (*level_min)(void);
     int       (*level_max)(void);
     size_t    (*bound)(size_t n);
@@ -62,16 +62,16 @@ typedef struct tn_codec {
 extern const tn_codec tn_codec_raw, tn_codec_zstd;
 extern const tn_codec tn_codec_deflate;
 
-/* The row, or NULL for TN_ENCODING_UNKNOWN and numbers that nobody has. */
+/* The row, or NULL if there is none. */
 const tn_codec *tn_codec_of(unsigned encoding);
 
-/* The row of this name if data can be written with it, or NULL. */
+/* The row of this name if it can encode, or NULL. */
 const tn_codec *tn_codec_named(tn_text name);
 
-/* What data is compressed with whose own codec cannot be written. */
+/* For data that is compressed with a codec that cannot encode. */
 const tn_codec *tn_codec_usual(void);
 
-/* Room for n bytes, whichever codec encodes them. */
+/* The most bytes that any codec encodes n bytes to. */
 size_t tn_encoded_bound(size_t n);
 
 /* A codec with its state.  Zero-initialise to begin. */
@@ -80,7 +80,7 @@ typedef struct tn_codec_state {
     void           *state;
 } tn_codec_state;
 
-/* Makes it one of this codec. */
+/* Opens a state of this codec, unless it has one. */
 tn_status tn_codec_use(tn_codec_state *coder, const tn_codec *codec, tn_error *err);
 void      tn_codec_free(tn_codec_state *coder);
 

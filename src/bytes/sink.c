@@ -174,7 +174,7 @@ tn_sink *tn_sink_new(void)
     tn_sink *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->fd = s->place.turn.fd = -1;
+    s->fd = s->member.cached.fd = -1;
     s->folder = AT_FDCWD;
     pthread_mutex_init(&s->lock, NULL);
     return s;
@@ -606,7 +606,7 @@ tn_status tn_sink_settle_file(tn_sink *s, uint64_t size, tn_error *err)
     tn_status status = TN_OK;
     if (!fits_file(0, size))
         return fail_range(err, 0, size);
-    if (!s->nameless && !s->place.set)          /* members have them since they were made */
+    if (!s->nameless && !s->member.set)          /* members have them since they were made */
         status = keep_attributes(s, err);
     if (status)
         return status;
@@ -671,7 +671,7 @@ void tn_sink_abandon(tn_sink *sink)
 {
     if (!sink)
         return;
-    if (sink->place.set) {
+    if (sink->member.set) {
         tn_sink_drop_member(sink);
         return;
     }

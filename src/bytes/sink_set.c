@@ -16,23 +16,23 @@
 enum { NUMBER_SIZE = 24, LOCK_SECONDS = 30, PARKING_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
 struct tn_sink_set {
-    tn_awake    awake;
+    tn_fd_list  descriptors;
     int         folder;         /* where the members will be */
-    bool        locked;         /* it is, or cannot be */
-    int         parking;        /* where they are while they are asleep; -1: none is */
+    bool        locked;         /* the folder is locked, or cannot be */
+    int         parking;        /* folder of the members that are closed; -1: none is */
     char        parking_name[TN_TEMPORARY_NAME];
-    tn_place    like;           /* a file that is replaced, if it exists */
-    tn_lost     lost;           /* what the members do not have of it */
+    tn_place    like;           /* whose attributes the members get, if it exists */
+    tn_lost     lost;           /* attributes that the members do not have */
     tn_listener listener;
-    tn_sink   **members;        /* NULL: it is gone */
+    tn_sink   **members;        /* NULL: freed */
     size_t      count, cap;
 };
 
-/* ---- the folder of those that are asleep ---- */
+/* ---- parked files ---- */
 
 static void number_name(const tn_sink *s, char name[NUMBER_SIZE])
 {
-    snprintf(name, NUMBER_SIZE, "%zu", s->place.number);
+    snprintf(name, NUMBER_SIZE, "%zu", s->member.number);
 }
 
 static bool is_number(const char *name)
@@ -41,7 +41,7 @@ static bool is_number(const char *name)
     return n > 0 && n < NUMBER_SIZE && strspn(name, "0123456789") == n;
 }
 
-/* Another sink may take it for litter before it is locked; then another is made. */
+/* Another sink may remove the folder before it is locked; then the next name is tried. */
 static bool open_parking(tn_sink_set *set)
 {
     char name[TN_TEMPORARY_NAME];
@@ -84,24 +84,24 @@ void tn_sink_remove_parking(int folder, const char *name)
     close(fd);
 }
 
-/* ---- turns ---- */
+/* ---- opening and closing members ---- */
 
-static tn_sink *sink_of(tn_turn *turn)
+static tn_sink *sink_of(tn_cached_fd *cached)
 {
-    return (tn_sink *)(void *)((char *)turn - offsetof(tn_sink, place.turn));
+    return (tn_sink *)(void *)((char *)cached - offsetof(tn_sink, member.cached));
 }
 
 static tn_status make_member(tn_sink *s, tn_error *err)
 {
-    tn_sink_set *set = s->place.set;
+    tn_sink_set *set = s->member.set;
     tn_lost lost = { .length = 0 };
     s->folder = set->folder;
     s->exists = set->like.exists;
     tn_status status = tn_sink_create(s, err);
     if (status)
         return status;
-    s->place.made = true;
-    s->place.dirty = true;
+    s->member.created = true;
+    s->member.dirty = true;
     if (set->like.exists)
         status = tn_attributes_keep((tn_replaced){ set->like.folder, set->like.name, &set->like.old }, s->fd,
                                     &lost, err);
@@ -109,21 +109,21 @@ static tn_status make_member(tn_sink *s, tn_error *err)
         return status;
     if (lost.length)
         set->lost = lost;
-    if (fstat(s->fd, &s->place.own) != 0)
+    if (fstat(s->fd, &s->member.own) != 0)
         return tn_fail_write(err, errno);
-    if (s->place.size)
-        status = tn_sink_reserve_open(s, s->place.size, err);
-    if (!status && s->place.head_size)
-        status = tn_sink_write_open(s, 0, s->place.head, s->place.head_size, err);
+    if (s->member.size)
+        status = tn_sink_reserve_open(s, s->member.size, err);
+    if (!status && s->member.head_size)
+        status = tn_sink_write_open(s, 0, s->member.head, s->member.head_size, err);
     return status;
 }
 
-/* A member of a set of read-only files cannot be opened for writing as it is. */
+/* Members of a read-only set must be made writable for a moment. */
 static int open_parked(const tn_sink *s)
 {
     char name[NUMBER_SIZE];
     struct stat st;
-    int parking = s->place.set->parking, flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+    int parking = s->member.set->parking, flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
     number_name(s, name);
     int fd = openat(parking, name, flags);
     if (fd >= 0 || errno != EACCES || fstatat(parking, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -137,13 +137,13 @@ static int open_parked(const tn_sink *s)
     return fd;
 }
 
-static tn_status wake(tn_turn *turn, tn_error *err)
+static tn_status reopen(tn_cached_fd *cached, tn_error *err)
 {
-    tn_sink *s = sink_of(turn);
+    tn_sink *s = sink_of(cached);
     tn_status status = TN_OK;
-    if (!s->place.made) {
+    if (!s->member.created) {
         status = make_member(s, err);
-        if (status && s->fd >= 0) {     /* it exists, but not whole: the end of the set removes it */
+        if (status && s->fd >= 0) {     /* incomplete: removed with the set */
             close(s->fd);
             s->fd = -1;
         }
@@ -152,74 +152,73 @@ static tn_status wake(tn_turn *turn, tn_error *err)
         if (s->fd < 0)
             status = tn_fail_write(err, errno);
     }
-    turn->fd = s->fd;
+    cached->fd = s->fd;
     return status;
 }
 
-/* A name for a file that is about to be closed. */
 static bool park(tn_sink *s)
 {
-    tn_sink_set *set = s->place.set;
+    tn_sink_set *set = s->member.set;
     char name[NUMBER_SIZE];
-    if (s->place.parked || s->place.named)
+    if (s->member.parked || s->member.named)
         return true;
     if (set->parking < 0 && !open_parking(set))
         return false;
     number_name(s, name);
-    s->place.parked = s->temp[0] ? tn_rename_if_free(set->folder, s->temp, set->parking, name) == 0
+    s->member.parked = s->temp[0] ? tn_rename_if_free(set->folder, s->temp, set->parking, name) == 0
                                  : tn_sink_link(s, set->parking, name) == 0;
-    if (s->place.parked)
+    if (s->member.parked)
         s->temp[0] = '\0';
-    return s->place.parked;
+    return s->member.parked;
 }
 
-/* Synced first: once it is closed nobody may be told what went wrong. */
-static bool put_to_sleep(tn_turn *turn)
+/* Synced first: after close() an error would go unnoticed. */
+static bool close_member(tn_cached_fd *cached)
 {
-    tn_sink *s = sink_of(turn);
+    tn_sink *s = sink_of(cached);
     if (!park(s))
         return false;
-    if (atomic_exchange(&s->place.dirty, false) && tn_sync_fd(s->fd) != 0 && !s->place.problem)
-        s->place.problem = errno;
+    if (atomic_exchange(&s->member.dirty, false) && tn_sync_fd(s->fd) != 0 && !s->member.problem)
+        s->member.problem = errno;
     close(s->fd);
     s->fd = -1;
     return true;
 }
 
-/* Not kept in memory that can be written: it has pointers to functions. */
-static tn_turns turns_of(tn_sink_set *set)
+/* Built when needed, because it has function pointers: those are not kept in writable memory. */
+static tn_fd_cache cache_of(tn_sink_set *set)
 {
-    return (tn_turns){ &set->awake, wake, put_to_sleep };
+    return (tn_fd_cache){ &set->descriptors, reopen, close_member };
 }
 
 tn_status tn_sink_hold(tn_sink *sink, int *fd, tn_error *err)
 {
     *fd = sink->fd;
-    if (!sink->place.set)
+    if (!sink->member.set)
         return TN_OK;
-    tn_turns turns = turns_of(sink->place.set);
-    tn_status status = tn_turns_hold(&turns, &sink->place.turn, fd, err);
+    tn_fd_cache cache = cache_of(sink->member.set);
+    tn_status status = tn_fd_cache_hold(&cache, &sink->member.cached, fd, err);
     if (!status)
-        sink->place.dirty = true;
+        sink->member.dirty = true;
     return status;
 }
 
 void tn_sink_release(tn_sink *sink)
 {
-    if (!sink->place.set)
+    if (!sink->member.set)
         return;
-    tn_turns turns = turns_of(sink->place.set);
-    tn_turns_release(&turns, &sink->place.turn);
+    tn_fd_cache cache = cache_of(sink->member.set);
+    tn_fd_cache_release(&cache, &sink->member.cached);
 }
 
 bool tn_sink_set_postpones(tn_sink *sink, uint64_t size)
 {
-    if (!sink->place.set || sink->place.made)
+    if (!sink->member.set || sink->member.created)
         return false;
-    tn_turns turns = turns_of(sink->place.set);
-    if (tn_turns_have_room(&turns))
+    tn_fd_cache cache = cache_of(sink->member.set);
+    if (tn_fd_cache_has_room(&cache))
         return false;
-    sink->place.size = size;
+    sink->member.size = size;
     return true;
 }
 
@@ -235,7 +234,7 @@ static int open_folder_of(const char *path)
     return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The old name may be a link: what it leads to has the attributes. */
+/* `like` may be a link; its target has the attributes. */
 static void find_like(tn_sink_set *set, const char *like)
 {
     if (!like || tn_place_find(like, &set->like, NULL) != TN_OK) {
@@ -260,7 +259,7 @@ tn_status tn_sink_set_open(const char *path, const char *like, tn_sink_set **set
         return status;
     }
     find_like(s, like);
-    pthread_mutex_init(&s->awake.lock, NULL);
+    pthread_mutex_init(&s->descriptors.lock, NULL);
     tn_sink_remove_litter(s->folder);
     *set = s;
     return TN_OK;
@@ -273,7 +272,7 @@ void tn_sink_set_listen(tn_sink_set *set, tn_listener listener)
 
 void tn_sink_set_limit(tn_sink_set *set, size_t limit)
 {
-    set->awake.limit = limit;
+    set->descriptors.limit = limit;
 }
 
 tn_status tn_sink_set_add(tn_sink_set *set, tn_sink **sink, tn_error *err)
@@ -284,8 +283,8 @@ tn_status tn_sink_set_add(tn_sink_set *set, tn_sink **sink, tn_error *err)
     tn_sink *s = grown ? tn_sink_new() : NULL;
     if (!s)
         return tn_fail_nomem(err);
-    s->place.set = set;
-    s->place.number = set->count;
+    s->member.set = set;
+    s->member.number = set->count;
     set->members[set->count++] = s;
     *sink = s;
     return TN_OK;
@@ -293,8 +292,8 @@ tn_status tn_sink_set_add(tn_sink_set *set, tn_sink **sink, tn_error *err)
 
 void tn_sink_set_head(tn_sink *member, const void *head, size_t n)
 {
-    member->place.head = head;
-    member->place.head_size = n;
+    member->member.head = head;
+    member->member.head_size = n;
 }
 
 bool tn_sink_set_taken(const tn_sink_set *set, const char *name)
@@ -305,9 +304,8 @@ bool tn_sink_set_taken(const tn_sink_set *set, const char *name)
 
 /* ---- publishing ---- */
 
-/* Until the set is closed.  While one program removes old files no other gives new ones their names: between
- * the look at a file and its removal another could take its place.  Who cannot have the lock goes on without;
- * then only the look protects. */
+/* The lock is held until the set is closed.  It keeps other programs from naming new files between the check
+ * of an old file and its removal.  Without a lock only that check protects. */
 static void lock_folder(tn_sink_set *set)
 {
     if (!set->locked)
@@ -322,23 +320,23 @@ static tn_status settle_member(const tn_sink_member *m, tn_error *err)
     struct stat st;
     char name[NUMBER_SIZE];
     number_name(s, name);
-    bool asleep = s->place.made && !atomic_load(&s->place.dirty);
-    if (s->place.problem)
-        return tn_fail_write(err, s->place.problem);
+    bool closed = s->member.created && !atomic_load(&s->member.dirty);
+    if (s->member.problem)
+        return tn_fail_write(err, s->member.problem);
     /* it is durable then: nothing to do, unless it has another size */
-    if (asleep && fstatat(s->place.set->parking, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+    if (closed && fstatat(s->member.set->parking, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
         (uint64_t)st.st_size == m->size)
         return TN_OK;
     tn_status status = tn_sink_hold(s, &fd, err);
     if (status)
         return status;
     status = tn_sink_settle_file(s, m->size, err);
-    s->place.dirty = false;
+    s->member.dirty = false;
     tn_sink_release(s);
     return status;
 }
 
-/* Who replaces a set has chosen names that were free a moment ago. */
+/* The names were free when they were chosen. */
 static tn_status fail_taken(bool replace, tn_error *err)
 {
     if (!replace)
@@ -347,15 +345,15 @@ static tn_status fail_taken(bool replace, tn_error *err)
                    "was made by another program at the same moment: nothing was replaced; try again");
 }
 
-/* Nobody else is at work any more: whether the file is awake does not change. */
+/* No other thread uses the set any more, so the file stays open or closed. */
 static tn_status name_member(const tn_sink_member *m, bool replace, tn_error *err)
 {
     tn_sink *s = m->sink;
-    tn_sink_set *set = s->place.set;
+    tn_sink_set *set = s->member.set;
     char number[NUMBER_SIZE];
     int result;
     number_name(s, number);
-    if (s->place.parked)
+    if (s->member.parked)
         result = tn_rename_if_free(set->parking, number, set->folder, m->name);
     else if (s->temp[0])
         result = tn_rename_if_free(set->folder, s->temp, set->folder, m->name);
@@ -365,8 +363,8 @@ static tn_status name_member(const tn_sink_member *m, bool replace, tn_error *er
         tn_status status = errno == EEXIST ? fail_taken(replace, err) : tn_fail_write(err, errno);
         return tn_in_file(status, m->name, err);
     }
-    s->place.named = true;
-    s->place.parked = false;
+    s->member.named = true;
+    s->member.parked = false;
     s->temp[0] = '\0';
     return TN_OK;
 }
@@ -376,9 +374,9 @@ static void take_back(const tn_sink_member *m)
 {
     const tn_sink *s = m->sink;
     struct stat st;
-    int folder = s->place.set->folder;
-    if (s->place.named && fstatat(folder, m->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        tn_same_file(&st, &s->place.own))
+    int folder = s->member.set->folder;
+    if (s->member.named && fstatat(folder, m->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        tn_same_file(&st, &s->member.own))
         unlinkat(folder, m->name, 0);
 }
 
@@ -403,8 +401,7 @@ static tn_status name_all(tn_sink_set *set, const tn_sink_member *members, size_
 }
 
 tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, size_t n, tn_sink *last,
-                              uint64_t last_size,
-                              tn_error *err)
+                              uint64_t last_size, tn_error *err)
 {
     tn_status status = settle_all(members, n, last, last_size, err);
     lock_folder(set);
@@ -456,20 +453,20 @@ void tn_sink_set_remove(tn_sink_set *set, const tn_obsolete *files, size_t n, tn
 
 void tn_sink_drop_member(tn_sink *s)
 {
-    tn_sink_set *set = s->place.set;
+    tn_sink_set *set = s->member.set;
     char number[NUMBER_SIZE];
     if (s->temp[0])
         unlinkat(set->folder, s->temp, 0);
-    if (s->place.parked) {
+    if (s->member.parked) {
         number_name(s, number);
         unlinkat(set->parking, number, 0);
     }
     s->temp[0] = '\0';
-    s->place.named = true;      /* it needs no other name when it is closed */
-    s->place.dirty = false;
-    tn_turns turns = turns_of(set);
-    tn_turns_leave(&turns, &s->place.turn);
-    set->members[s->place.number] = NULL;
+    s->member.named = true;      /* it needs no other name when it is closed */
+    s->member.dirty = false;
+    tn_fd_cache cache = cache_of(set);
+    tn_fd_cache_remove(&cache, &s->member.cached);
+    set->members[s->member.number] = NULL;
     tn_sink_free(s);
 }
 
@@ -486,7 +483,7 @@ void tn_sink_set_close(tn_sink_set *set)
     if (set->like.exists)
         close(set->like.folder);
     close(set->folder);
-    pthread_mutex_destroy(&set->awake.lock);
+    pthread_mutex_destroy(&set->descriptors.lock);
     free(set->members);
     free(set);
 }

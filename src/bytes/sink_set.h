@@ -1,15 +1,13 @@
-/* bytes/sink_set.h - several files that appear as one.
+/* bytes/sink_set.h - several files that appear together.
  *
- * A set has members, and one file that names them: an index, a descriptor.
- * Members get names that nobody had, when all bytes of all files are durable;
- * then the file that names them takes its place, at one stroke.  Whoever reads
- * sees the old file with the old members, or the new one with the new.
+ * A set has members and one file that names them: an index or a descriptor.  When all files are synced, the
+ * members get names that were free.  Then the file that names them is replaced atomically.  Readers see the
+ * old file with the old members, or the new one with the new members.
  *
- * A member is a sink like any other, but for its end.  It is made when its
- * first byte is written.  Members take turns in having a descriptor: those that
- * are put to sleep get a name in a folder ".tenon-XXXXXX.tmp" that is locked
- * as long as the process lives; a later sink removes such a folder that nobody
- * holds. */
+ * A member is a sink, but is published by the set.  Its file is created with its first byte.  Only some
+ * members are open at a time (bytes/fd_cache.h).  The others are parked: they have names in a folder
+ * ".tenon-XXXXXX.tmp" that is locked as long as the process lives.  A later sink removes such a folder if it
+ * is not locked. */
 #ifndef TN_BYTES_SINK_SET_H
 #define TN_BYTES_SINK_SET_H
 
@@ -17,56 +15,52 @@
 
 typedef struct tn_sink_set tn_sink_set;
 
-/* A set whose members will lie in the folder of `path`.  `like` is the path of a file, or of a link to one,
- * whose owner, group, mode, access list and extended attributes they get, as far as the system allows
- * (bytes/attributes.h), or NULL. */
+/* A set whose members will be in the folder of `path`.  They get owner, group, mode, access list and extended
+ * attributes of the file `like` (a path, or NULL), as far as the system allows (bytes/attributes.h). */
 tn_status tn_sink_set_open(const char *path, const char *like, tn_sink_set **set, tn_error *err);
 
-/* Who hears, once for all members, what could not be kept of it. */
+/* Is told once for all members which attributes were lost. */
 void tn_sink_set_listen(tn_sink_set *set, tn_listener listener);
 
-/* How many members have a descriptor at most, for tests; 0: as many as there should be. */
+/* The limit of open members, for tests; 0: the default. */
 void tn_sink_set_limit(tn_sink_set *set, size_t limit);
 
-/* One more member, which belongs to the set. */
+/* Adds a member, which belongs to the set. */
 tn_status tn_sink_set_add(tn_sink_set *set, tn_sink **sink, tn_error *err);
 
-/* The first bytes of a member that has none as yet; borrowed until the end. */
+/* The first bytes of a member that is still empty; borrowed until the set is closed. */
 void tn_sink_set_head(tn_sink *member, const void *head, size_t n);
 
-/* Whether there is a file of this name in the folder, whatever it is. */
+/* Whether anything has this name in the folder. */
 bool tn_sink_set_taken(const tn_sink_set *set, const char *name);
 
-/* What a member is to become. */
+/* The final name and size of a member. */
 typedef struct tn_sink_member {
     tn_sink    *sink;
     const char *name;           /* in the folder of the set */
     uint64_t    size;
 } tn_sink_member;
 
-/* Makes all files durable, gives the members their names, and then `last` its own; all sinks are freed,
- * the set is not. A failure leaves all as it was, but for one: when the folder cannot be synced at the
- * very end all new files are in their places, and the error's text says so.  A name that is taken is
- * TN_ERR_EXISTS, or TN_ERR_CHANGED if `last` may replace its file. */
+/* Syncs all files, gives the members their names, and then `last` its own.  Frees the sinks but not the set.
+ * A failure leaves everything as it was, with one exception: if the folder cannot be synced at the end, all
+ * new files have their names, and the error says so.  A name that is taken is TN_ERR_EXISTS, or
+ * TN_ERR_CHANGED if `last` may replace its file. */
 tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, size_t n, tn_sink *last,
-                              uint64_t last_size,
-                              tn_error *err);
+                              uint64_t last_size, tn_error *err);
 
-/* A file in the folder of the set that the new ones make obsolete, as it was when that was found out. */
+/* A file in the folder that the new files make obsolete, as it was when it was seen. */
 typedef struct tn_obsolete {
     const char *name;
     tn_identity seen;
 } tn_obsolete;
 
-/* TN_ERR_CHANGED: the name leads to another file by now, or that has changed.  A file that is gone is no
- * failure. */
+/* TN_ERR_CHANGED: the file was replaced or has changed.  A missing file is not an error. */
 tn_status tn_sink_set_check_old(const tn_sink_set *set, const tn_obsolete *old, tn_error *err);
 
-/* Told of a file that is not removed, and why; 0: it has changed.  false: the others stay, too. */
+/* Is told of a file that was not removed, and why; 0: it has changed.  false: remove no others. */
 typedef bool (*tn_not_removed)(void *context, const char *name, int error_number);
 
-/* Removes files, in this order: the first one for good before the others.  What is not there is no
- * failure. */
+/* Removes files in this order, and syncs the folder after the first.  A missing file is not an error. */
 void tn_sink_set_remove(tn_sink_set *set, const tn_obsolete *files, size_t n, tn_not_removed failed,
                         void *context);
 

@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "bytes/guard.h"
-#include "bytes/turns.h"
+#include "bytes/fd_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file that can be opened again by its path: files take turns in having a descriptor. */
+/* A file that can be opened again by its path: files take cache in having a descriptor. */
 typedef struct named {
-    tn_turn     turn;           /* first: one is found by the other */
+    tn_cached_fd cached;               /* first: one is found by the other */
     tn_guard   *guard;          /* that looks at the descriptor, or NULL */
     tn_identity opened;         /* the file */
     char        path[];
@@ -67,9 +67,9 @@ static tn_status check_same(const named *n, const struct stat *st, tn_error *err
     return TN_OK;
 }
 
-static tn_status wake(tn_turn *turn, tn_error *err)
+static tn_status reopen(tn_cached_fd *cached, tn_error *err)
 {
-    named *n = (named *)turn;
+    named *n = (named *)cached;
     struct stat st;
     int fd = open(n->path, OPEN_FLAGS);
     if (fd < 0)
@@ -80,37 +80,37 @@ static tn_status wake(tn_turn *turn, tn_error *err)
         close(fd);
         return status;
     }
-    turn->fd = fd;
+    cached->fd = fd;
     if (n->guard)
         tn_guard_look_at(n->guard, fd);
     return TN_OK;
 }
 
-static bool put_to_sleep(tn_turn *turn)
+static bool close_unused(tn_cached_fd *cached)
 {
-    named *n = (named *)turn;
+    named *n = (named *)cached;
     if (n->guard)
         tn_guard_look_at(n->guard, -1);
-    close(turn->fd);
+    close(cached->fd);
     return true;
 }
 
 /* Of all sources of the process. */
-static tn_awake awake = { .lock = PTHREAD_MUTEX_INITIALIZER };
-static const tn_turns turns = { &awake, wake, put_to_sleep };
+static tn_fd_list open_files = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static const tn_fd_cache cache = { &open_files, reopen, close_unused };
 
 tn_status tn_source_hold(const tn_source *s, int *fd, tn_error *err)
 {
     const file *f = file_of(s);
     *fd = f ? f->fd : -1;
-    return f && f->named ? tn_turns_hold(&turns, &f->named->turn, fd, err) : TN_OK;
+    return f && f->named ? tn_fd_cache_hold(&cache, &f->named->cached, fd, err) : TN_OK;
 }
 
 void tn_source_release(const tn_source *s)
 {
     const file *f = file_of(s);
     if (f && f->named)
-        tn_turns_release(&turns, &f->named->turn);
+        tn_fd_cache_release(&cache, &f->named->cached);
 }
 
 const tn_identity *tn_source_identity(const tn_source *s)
@@ -174,11 +174,11 @@ static tn_status share_descriptor(file *f, const char *path, tn_error *err)
     size_t n = strlen(kept) + 1;
     named *name = malloc(sizeof *name + n);
     if (name) {
-        *name = (named){ .turn = { .fd = f->fd }, .guard = f->own, .opened = f->identity };
+        *name = (named){ .cached = { .fd = f->fd }, .guard = f->own, .opened = f->identity };
         memcpy(name->path, kept, n);
         f->named = name;
         f->fd = -1;
-        tn_turns_join(&turns, &name->turn);
+        tn_fd_cache_add(&cache, &name->cached);
     }
     return name ? TN_OK : tn_fail_nomem(err);
 }
@@ -244,7 +244,7 @@ static void close_file(tn_source *source)
 {
     file *f = file_of(source);
     if (f->named)
-        tn_turns_leave(&turns, &f->named->turn);        /* before the guard is gone */
+        tn_fd_cache_remove(&cache, &f->named->cached);        /* before the guard is gone */
     if (f->own) {
         tn_guard_drop(f->own);
         munmap((void *)(uintptr_t)source->base, (size_t)source->size);
@@ -268,9 +268,9 @@ static bool look(const tn_source *s, struct stat *st)
     named *n = f->named;
     if (!n)
         return fstat(f->fd, st) == 0;
-    if (tn_turns_hold_awake(&turns, &n->turn, &fd)) {
+    if (tn_fd_cache_hold_open(&cache, &n->cached, &fd)) {
         bool seen = fstat(fd, st) == 0;
-        tn_turns_release(&turns, &n->turn);
+        tn_fd_cache_release(&cache, &n->cached);
         return seen;
     }
     return stat(n->path, st) == 0 && is_file_of(n, st);
@@ -319,10 +319,10 @@ static tn_status read_file(const tn_source *s, uint64_t offset, void *buffer, si
 }
 
 /* Not if the file had to be opened again for that. */
-static bool hold_awake(const file *f, int *fd)
+static bool hold_open(const file *f, int *fd)
 {
     *fd = f->fd;
-    return f->own && (!f->named || tn_turns_hold_awake(&turns, &f->named->turn, fd));
+    return f->own && (!f->named || tn_fd_cache_hold_open(&cache, &f->named->cached, fd));
 }
 
 bool tn_source_read_by_kernel(const tn_source *s, uint64_t offset, void *buffer, size_t n, tn_status *status,
@@ -330,7 +330,7 @@ bool tn_source_read_by_kernel(const tn_source *s, uint64_t offset, void *buffer,
 {
     const file *f = file_of(s);
     int fd;
-    if (!f || !hold_awake(f, &fd))
+    if (!f || !hold_open(f, &fd))
         return false;
     *status = read_open(s, fd, offset, buffer, n, err);
     tn_source_release(s);

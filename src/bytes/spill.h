@@ -1,5 +1,4 @@
-/* bytes/spill.h - bytes that may be too many for memory: few are on the heap, many in
- * an unnamed file, which is gone with the spill. */
+/* bytes/spill.h - bytes that may not fit in memory: a few are on the heap, many in an unnamed file. */
 #ifndef TN_BYTES_SPILL_H
 #define TN_BYTES_SPILL_H
 
@@ -16,15 +15,15 @@ typedef struct tn_spill {
     tn_source *source;          /* after the last tn_spill_append(): all bytes */
 } tn_spill;
 
-/* Memory of `size` bytes, all 0, to be filled in any order; the pages of a file can leave it.  The file is in
- * the folder of the path `beside`; NULL: in $TMPDIR, else /var/tmp or /tmp.  A full disk is seen here; the
- * error names the file `beside`. */
+/* `size` bytes of zeros in memory, to be filled in any order; the kernel can write pages of a file out.  The
+ * file is in the folder of the path `beside`; NULL: in $TMPDIR, else /var/tmp or /tmp.  Fails if the disk is
+ * full; the error names the file `beside`. */
 tn_status tn_spill_make(tn_spill *spill, const char *beside, uint64_t size, tn_error *err);
 
-/* Bytes that are written once, in order, and then read: a file is not mapped and takes no memory. */
+/* Bytes that are written once, in order, and then read.  A file is not mapped. */
 tn_status tn_spill_begin(tn_spill *spill, uint64_t size, tn_error *err);
 
-/* At most `size` bytes in all; with the last of them there is a source. */
+/* At most `size` bytes in all; after the last of them there is a source. */
 tn_status tn_spill_append(tn_spill *spill, const void *bytes, size_t n, tn_error *err);
 
 void tn_spill_free(tn_spill *spill);

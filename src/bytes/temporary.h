@@ -1,8 +1,7 @@
-/* bytes/temporary.h - temporary files: open, of mode 0600, without a name, gone
- * when they are closed.
+/* bytes/temporary.h - unnamed temporary files of mode 0600, which disappear when they are closed.
  *
- * Where the file system has no unnamed files, one has a name for a moment: a
- * random one that nobody has, never one that somebody put there. */
+ * If the file system has no unnamed files, a file has a random name for a moment.  Existing files are never
+ * opened. */
 #ifndef TN_BYTES_TEMPORARY_H
 #define TN_BYTES_TEMPORARY_H
 
@@ -12,9 +11,8 @@
 
 #define TN_TEMPORARY_NAME sizeof ".tenon-rrrrrr.tmp"
 
-/* A random name of the kind ".tenon-rrrrrr.tmp", r being one of 32 letters and
- * digits; false when the system gives no random bytes.  Files of such a name
- * that nobody has locked are removed by the next sink in their folder. */
+/* A name ".tenon-rrrrrr.tmp" with random letters and digits; false: the system gives no random bytes.  The
+ * next sink in the folder removes files of this kind that are not locked. */
 bool tn_temporary_name(char name[TN_TEMPORARY_NAME]);
 bool tn_is_temporary_name(const char *name);
 

@@ -1,10 +1,7 @@
-/* bytes/windows.h - memory for the windows of compressed data: one budget for
- * the whole process (tenon/memory.h).
+/* bytes/windows.h - memory for the windows of compressed data: one budget for the process (tenon/memory.h).
  *
- * Whoever decodes takes what it needs before any of it is allocated, and waits
- * where others have it.  There is no deadlock as long as nobody waits who has
- * some already: what one piece of work needs is taken at once, and given back when
- * that work is done. */
+ * A decoder takes memory from the budget before it allocates, and waits until enough is free.  To avoid
+ * deadlocks, it takes all it needs at once and waits only while it holds nothing. */
 #ifndef TN_BYTES_WINDOWS_H
 #define TN_BYTES_WINDOWS_H
 
@@ -12,11 +9,11 @@
 
 #include <tenon/memory.h>
 
-/* TN_ERR_LIMIT: the whole budget is less than such a window. */
+/* TN_ERR_LIMIT: the window exceeds the whole budget. */
 tn_status tn_windows_check(uint64_t window, tn_error *err);
 
-/* Waits until so many bytes are free, in the order of asking.  TN_ERR_LIMIT: the
- * whole budget is less. */
+/* Waits until so many bytes are free; first come, first served.  TN_ERR_LIMIT: they exceed the whole
+ * budget. */
 tn_status tn_windows_take(uint64_t bytes, tn_error *err);
 void      tn_windows_give(uint64_t bytes);
 

@@ -20,16 +20,16 @@ typedef struct tn_zip_member {
     uint32_t crc;               /* of the decoded ones */
     unsigned method;
     bool     encrypted;
-    bool     wide;              /* for writing: the sizes stand as zip64 says */
+    bool     wide;              /* for writing: the sizes are written as zip64 */
 } tn_zip_member;
 
 typedef struct tn_zip_directory {
     tn_cur   entries;
-    uint64_t at;                /* in the file: no member may reach into it */
-    uint64_t count;             /* of entries: so many could be there */
+    uint64_t at;                /* offset in the file; no member may overlap it */
+    uint64_t count;             /* of entries, at most what fits */
 } tn_zip_directory;
 
-/* Finds the directory and its size; its bytes are in the arena unless they are mapped. */
+/* Finds the directory and copies it to the arena. */
 tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory *d, tn_error *err);
 
 /* The next entry; at most d->count times.  The name borrows from the directory. */
@@ -41,8 +41,8 @@ tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_z
 /* Bytes of a member's local header as it is written. */
 uint64_t tn_zip_local_size(size_t name, bool wide);
 
-/* For writing: local header, entry of the directory, and its end.  All members
- * are stored.  Places and counts that need it are written as zip64 says. */
+/* For writing: local header, entry of the directory, and its end.  All members are stored.  Offsets and
+ * counts are written as zip64 if they need it. */
 void tn_zip_put_local(tn_buf *b, const tn_zip_member *m);
 void tn_zip_put_entry(tn_buf *b, const tn_zip_member *m);
 void tn_zip_put_end(tn_buf *b, uint64_t count, uint64_t at, uint64_t size);
