@@ -14,14 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What had a name before it was given away. */
+/* The file that had the name before. */
 typedef struct old_file {
-    char        link[PATH_MAX + 8]; /* its second name; "": it has none */
+    char        link[PATH_MAX + 8]; /* its second name, or "" */
     char        target[PATH_MAX];   /* where the name leads */
     bool        exists;
     struct stat about;
-    int         fd;                 /* keeps it, so that nothing else gets its number, and locked, so that
-                                     * nobody takes the link for litter */
+    int         fd;                 /* open, so that its inode is not reused, and locked, so that no sink
+                                     * removes the link */
 } old_file;
 
 /* ---- opening ---- */
@@ -48,15 +48,15 @@ static tn_status open_file(tn_c_file *file, const char *folder, const char *name
     return tn_in_file(tn_sink_open(file->path, replace, &file->sink, err), file->path, err);
 }
 
-tn_status tn_c_files_open(tn_c_files *files, const char *folder, const char *name, const char *first,
-                          const char *second, bool replace, tn_error *err)
+tn_status tn_c_files_open(tn_c_files *files, const char *folder, const char *name, const char *suffix,
+                          bool replace, tn_error *err)
 {
     memset(files, 0, sizeof *files);
     tn_status status = tn_in_file(make_folder(files, folder, err), folder, err);
     if (!status)
-        status = open_file(&files->first, folder, name, first, replace, err);
+        status = open_file(&files->first, folder, name, suffix, replace, err);
     if (!status)
-        status = open_file(&files->second, folder, name, second, replace, err);
+        status = open_file(&files->second, folder, name, ".h", replace, err);
     if (status)
         tn_c_files_abandon(files);
     return status;
@@ -79,7 +79,7 @@ static void note_old(old_file *old, const char *path)
     old->exists = stat(path, &old->about) == 0;
 }
 
-/* A name that later sinks take for litter if this process dies before it is gone. */
+/* Gives the old file a temporary name.  Later sinks remove it if this process dies. */
 static void link_old(old_file *old, const char *path)
 {
     char name[TN_TEMPORARY_NAME];
@@ -90,10 +90,10 @@ static void link_old(old_file *old, const char *path)
     int n = snprintf(old->link, sizeof old->link, "%.*s/%s", (int)(slash - old->target), old->target, name);
     if (n < 0 || (size_t)n >= sizeof old->link ||
         tn_sink_calls.linkat(AT_FDCWD, old->target, AT_FDCWD, old->link, 0) != 0)
-        old->link[0] = '\0';    /* a file system without links: then it cannot be had back */
+        old->link[0] = '\0';    /* no links in this file system: it cannot be restored */
 }
 
-/* An error: its second name cannot be removed, and stays until somebody writes to the folder again. */
+/* TN_ERR_IO: the second name cannot be removed. */
 static tn_status forget_old(old_file *old, tn_error *err)
 {
     int problem = old->link[0] && unlink(old->link) != 0 ? errno : 0;
@@ -106,7 +106,6 @@ static tn_status forget_old(old_file *old, tn_error *err)
     return tn_in_file(status, old->link, err);
 }
 
-/* Whether the name leads elsewhere now. */
 static bool is_new(const old_file *old, const char *path)
 {
     struct stat now;
@@ -130,7 +129,7 @@ static void bring_back(old_file *old, const char *path)
         old->link[0] = '\0';
 }
 
-/* The first file is new and cannot be had back: what was said of the second is not true of both. */
+/* The first file cannot be restored, so "(nothing was replaced)" is not true. */
 static void tell_half(const tn_c_files *files, tn_error *err)
 {
     static const char untrue[] = " (nothing was replaced)";

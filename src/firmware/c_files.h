@@ -6,7 +6,6 @@
 
 #include <limits.h>
 
-/* One of them: bytes from front to back. */
 typedef struct tn_c_file {
     char     path[PATH_MAX];
     tn_sink *sink;
@@ -16,21 +15,21 @@ typedef struct tn_c_file {
 
 typedef struct tn_c_files {
     tn_c_file first, second;
-    char      folder[PATH_MAX]; /* "" unless it was made for them */
+    char      folder[PATH_MAX]; /* "" unless it was created for them */
 } tn_c_files;
 
-/* Begins FOLDER/NAME and a suffix for each; makes the folder if it is missing.  Nothing that is there
- * changes. The error's text begins with the file or folder concerned, here and below. */
-tn_status tn_c_files_open(tn_c_files *files, const char *folder, const char *name, const char *first,
-                          const char *second, bool replace, tn_error *err);
+/* Opens FOLDER/NAME with `suffix` and with ".h"; creates the folder if it is missing.  Existing files do not
+ * change.  Errors name the file or folder, here and below. */
+tn_status tn_c_files_open(tn_c_files *files, const char *folder, const char *name, const char *suffix,
+                          bool replace, tn_error *err);
 
 tn_status tn_c_file_write(tn_c_file *file, const void *data, size_t n, tn_error *err);
 
-/* Gives both their names.  If the second cannot have it the first is again what it was: an old file of its
- * name stands beside it until then, as a link.  Frees what was opened in any case. */
+/* Gives both files their names.  If that fails for the second, the first is restored: its old file keeps a
+ * second name until then.  Frees both in any case. */
 tn_status tn_c_files_publish(tn_c_files *files, tn_error *err);
 
-/* Leaves no trace.  Zeroed, and opened in vain, are allowed. */
+/* Removes both without a trace.  Also allowed if they are zeroed or could not be opened. */
 void tn_c_files_abandon(tn_c_files *files);
 
 #endif

@@ -1,4 +1,4 @@
-/* firmware/c_names.c - names of tensors as C has them. */
+/* firmware/c_names.c - names of tensors in C. */
 #include "firmware/c_names.h"
 #include "base/text.h"
 
@@ -32,14 +32,14 @@ void tn_c_words(const char *name, char *to, size_t cap)
     to[n] = '\0';
 }
 
-/* A name on its way to an identifier. */
+/* A name that needs an identifier. */
 typedef struct candidate {
     const char *words;
     size_t      index;
     bool        exact;          /* the name itself */
 } candidate;
 
-/* By words; of equal ones first the name that is the words, then by their order in the file. */
+/* By words; then names that are already words come first; then by their order in the file. */
 static int compare(const void *a, const void *b)
 {
     const candidate *x = a, *y = b;
@@ -69,8 +69,8 @@ static tn_status take_words(const char *const *names, size_t n, tn_arena *arena,
     return TN_OK;
 }
 
-/* A number is free if no name has these words; no two names get the same, for what stands before the last
- * underscore is the words of the one and of the other. */
+/* A number is free if no name has these words with it.  Different words cannot lead to the same
+ * identifier. */
 static tn_status number(const candidate *all, size_t n, tn_arena *arena, const char **ids, tn_error *err)
 {
     unsigned long long next = 2;
@@ -103,7 +103,7 @@ tn_status tn_c_identifiers(const char *const *names, size_t n, tn_arena *arena, 
     return status;
 }
 
-/* ---- what stands in front of them ---- */
+/* ---- prefixes ---- */
 
 bool tn_c_is_prefix(const char *text)
 {
@@ -112,7 +112,7 @@ bool tn_c_is_prefix(const char *text)
     return is_letter(text[0]) && strcmp(words, text) == 0 && strlen(text) <= TN_EXPORT_MAX_NAME;
 }
 
-/* Length of a file's name without what tells its format. */
+/* Length of a file's name without its suffix. */
 static size_t stem_length(const char *name)
 {
     size_t n = strlen(name);
@@ -144,7 +144,7 @@ void tn_c_prefix(const char *path, char to[TN_EXPORT_MAX_NAME + 1])
 
 /* ---- texts ---- */
 
-/* Pairs that end or open a comment, or that a compiler without mercy takes for a trigraph. */
+/* Pairs that end or open a comment, or begin a trigraph. */
 static bool is_pair(char a, char b)
 {
     return (a == '*' && b == '/') || (a == '/' && b == '*') || (a == '?' && b == '?');

@@ -1,4 +1,4 @@
-/* firmware/c_text.c - the text of what is exported. */
+/* firmware/c_text.c - the text of exported source and headers. */
 #include "firmware/c_text.h"
 #include "firmware/c_names.h"
 #include "tensor/array.h"
@@ -64,13 +64,12 @@ static size_t put_digits(char *to, int64_t value)
 
 static size_t put_element(char *to, size_t cap, tn_dtype dtype, tn_value value)
 {
-    if (dtype == TN_FLOAT32) {  /* the shortest decimal that is this float, with a point or an exponent;
-                                 * compilers round to the nearest */
+    if (dtype == TN_FLOAT32) {  /* the shortest decimal that a compiler rounds to this float */
         size_t n = (size_t)tn_value_format(to, cap, dtype, value);
         to[n] = 'f';
         return n + 1;
     }
-    /* C knows no negative constants, and 2147483648 is none of 32 bits */
+    /* C has no negative constants, and 2147483648 does not fit 32 bits */
     if (value.i == INT32_MIN && dtype == TN_INT32)
         return (size_t)snprintf(to, cap, "-2147483647 - 1");
     return put_digits(to, value.i);
@@ -98,7 +97,7 @@ bool tn_c_put_elements(tn_buf *b, tn_dtype dtype, const uint8_t *elements, size_
     return true;
 }
 
-/* ---- what tensors are ---- */
+/* ---- descriptions ---- */
 
 /* "fx16 HWCN [3, 3, 8, 16], frac_bits 12" */
 static void put_description(tn_buf *b, const tn_c_tensor *t)
@@ -119,7 +118,6 @@ static void put_description(tn_buf *b, const tn_c_tensor *t)
         tn_buf_printf(b, ", scale %d, scale_frac_bits %d, zero_point %d", t->scale, t->frac_bits, t->zero);
 }
 
-/* One line each, names last: they may be long. */
 static void put_table(tn_buf *b, const tn_c_export *e)
 {
     for (size_t i = 0; i < e->count; i++) {
@@ -133,7 +131,7 @@ static void put_table(tn_buf *b, const tn_c_export *e)
 
 /* ---- the header ---- */
 
-/* Names of MLI's for either set of headers. */
+/* The names of MLI's types, in embARC's headers or in ours. */
 static void put_types(tn_buf *b, const tn_c_export *e, bool embarc)
 {
     tn_c_put(b, e, NULL, "typedef %s $_mli_tensor;\n", embarc ? "mli_tensor" : tn_c_versions[e->mli].tensor);

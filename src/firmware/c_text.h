@@ -1,4 +1,4 @@
-/* firmware/c_text.h - the text of what is exported: C99, and C++ from C++11 on.
+/* firmware/c_text.h - the text of exported source and headers: C99, and C++ from C++11 on.
  *
  * All functions append to a buffer; nothing here reads or writes files. */
 #ifndef TN_FIRMWARE_C_TEXT_H
@@ -8,7 +8,7 @@
 #include "firmware/c_tensor.h"
 
 typedef struct tn_c_export {
-    const char        *name;        /* in front of every identifier */
+    const char        *name;        /* prefix of every identifier */
     tn_mli_version     mli;
     uint64_t           align;
     const char        *section;     /* or NULL */
@@ -27,7 +27,7 @@ void tn_c_put(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, const char 
 /* "data", "zero", "scale", "frac". */
 const char *tn_c_array_word(tn_c_array array);
 
-/* "int16_t": what C calls an element. */
+/* The C type of an element, such as "int16_t". */
 const char *tn_c_type_name(tn_dtype dtype);
 
 /* NAME.h.  crc must be known. */
@@ -41,12 +41,12 @@ void tn_c_put_structure(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t);
 void tn_c_put_source_list(tn_buf *b, const tn_c_export *e);
 void tn_c_put_source_end(tn_buf *b, const tn_c_export *e);      /* crc must be known */
 
-/* The next n elements of an array; *column is where the last line stands, 0 at first.  false: one is a float
- * without a literal, infinite or NaN; *bad is its number. */
+/* The next n elements of an array.  *column is the length of the last line, 0 at first.  false: element *bad
+ * is infinite or NaN, which C has no literal for. */
 bool tn_c_put_elements(tn_buf *b, tn_dtype dtype, const uint8_t *elements, size_t n, unsigned *column,
                        size_t *bad);
 
-/* The part of a header that stands for declarations if the data is an image, see c_image.c. */
+/* The part of a header that replaces the declarations if the data is an image (c_image.c). */
 void tn_c_put_image(tn_buf *b, const tn_c_export *e);
 
 #endif

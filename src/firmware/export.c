@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST_NAME = 1000 };   /* texts of that length every compiler takes */
+enum { LONGEST_NAME = 1000 };   /* every compiler accepts literals of that length */
 
 typedef struct job {
     const tn_file    *in;
@@ -26,8 +26,8 @@ typedef struct job {
     char              name[TN_EXPORT_MAX_NAME + 1];
     tn_arena          arena;
     tn_c_files        files;
-    tn_buf            text;     /* on its way into a file */
-    uint8_t          *made;     /* a window of elements that are not the source's own */
+    tn_buf            text;     /* not yet written */
+    uint8_t          *window;   /* TN_WINDOW bytes, for elements that are computed */
     tn_walk           walk;     /* counts bytes of data */
 } job;
 
@@ -58,12 +58,12 @@ static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_par
 
 /* ---- scales and zero points ---- */
 
-/* Going through the parameters of one tensor. */
+/* The scales or zero points of one tensor while they are read. */
 typedef struct survey {
     tn_mli_version mli;
     tn_c_tensor   *c;
     uint64_t       index;
-    float          largest;     /* scale; before it is known 0 */
+    float          largest;     /* scale so far */
 } survey;
 
 static tn_status find_largest(void *context, const uint8_t *bytes, size_t n, tn_error *err)
@@ -92,7 +92,7 @@ static tn_status fail_scale(const survey *s, float scale, int32_t frac_bits, tn_
                      shared ? ",per=tensor" : "");
 }
 
-/* All fit as integers; the last one is kept. */
+/* Checks that all scales fit as integers; keeps the last one. */
 static tn_status check_scales(void *context, const uint8_t *bytes, size_t n, tn_error *err)
 {
     survey *s = context;
@@ -106,7 +106,7 @@ static tn_status check_scales(void *context, const uint8_t *bytes, size_t n, tn_
     return TN_OK;
 }
 
-/* What a tensor can be cast to where MLI has no structure for it as it is. */
+/* A type that MLI has a structure for. */
 static const char *fixed_point_for(const tn_c_tensor *c)
 {
     return c->type->dtype == TN_INT8 ? "fx8,frac=auto" : "fx16,frac=auto";
@@ -138,7 +138,7 @@ static tn_status plan_parameters(const job *j, tn_c_tensor *c, float largest, tn
     return status;
 }
 
-/* ---- what a tensor becomes ---- */
+/* ---- planning one tensor ---- */
 
 static tn_status fail_type(const char *found, tn_reason reason, const char *value, tn_error *err)
 {
@@ -264,9 +264,9 @@ static tn_status plan_tensor(const job *j, tn_c_tensor *c, tn_error *err)
     return status ? status : plan_shape(j, c, err);
 }
 
-/* ---- which tensors, and where they go ---- */
+/* ---- planning all tensors ---- */
 
-/* Identifiers are of all tensors, so that they do not depend on which are chosen. */
+/* All tensors get identifiers, so that they do not depend on the selection. */
 static tn_status name_tensors(job *j, const char ***ids, tn_error *err)
 {
     size_t n = tn_file_count(j->in);
@@ -295,7 +295,6 @@ static tn_status plan_tensors(job *j, tn_error *err)
     return status;
 }
 
-/* Everything is written, as text or as it is. */
 static tn_status check_kept(const job *j, tn_error *err)
 {
     tn_kept kept = { .max_bytes = j->in->max_bytes };
@@ -315,7 +314,7 @@ static tn_status plan(job *j, tn_error *err)
     return status ? status : check_kept(j, err);
 }
 
-/* In an image everything is aligned alike; in source only data is, and the rest as its elements are. */
+/* An image aligns everything alike.  Source aligns data; parameters have the alignment of their elements. */
 static void place_array(job *j, tn_c_tensor *c, tn_c_array array, uint64_t end[2])
 {
     uint64_t bytes = tn_c_array_bytes(c, j->o.mli, array), begin = 0;
@@ -389,7 +388,7 @@ static tn_status flush(job *j, tn_c_file *file, tn_error *err)
     return status;
 }
 
-/* An array on its way. */
+/* The array that is being written. */
 typedef struct writing {
     job         *j;
     tn_c_tensor *c;
@@ -402,8 +401,8 @@ static tn_status put_image_elements(job *j, tn_dtype dtype, const uint8_t *eleme
 {
     unsigned unit = tn_dtype_get(dtype)->bits / 8;
     if (TN_HOST_ORDER != TN_LITTLE_ENDIAN) {
-        tn_swap_bytes(j->made, elements, n * unit, unit);
-        elements = j->made;
+        tn_swap_bytes(j->window, elements, n * unit, unit);
+        elements = j->window;
     }
     return tn_c_file_write(&j->files.first, elements, n * unit, err);
 }
@@ -428,8 +427,8 @@ static tn_status take_elements(void *context, const uint8_t *bytes, size_t n, tn
     size_t from = w->array == TN_C_DATA ? tn_dtype_get(w->c->type->dtype)->bits / 8 : sizeof(float);
     const uint8_t *elements = bytes;
     if (w->array != TN_C_DATA) {
-        tn_c_array_make(w->c, w->j->o.mli, w->array, bytes, n / from, w->j->made);
-        elements = w->j->made;
+        tn_c_array_make(w->c, w->j->o.mli, w->array, bytes, n / from, w->j->window);
+        elements = w->j->window;
     }
     tn_status status = tn_in_tensor(put_elements(w, elements, n / from, err), w->c->source->name, err);
     w->index += n / from;
@@ -438,19 +437,19 @@ static tn_status take_elements(void *context, const uint8_t *bytes, size_t n, tn
     return status;
 }
 
-/* Zero points that the source does not have. */
+/* Writes zero points that the source does not have. */
 static tn_status put_zeros(writing *w, uint64_t count, tn_error *err)
 {
     job *j = w->j;
     if (!j->o.binary) {
-        tn_buf_puts(&j->text, "    0");         /* and so are the others */
+        tn_buf_puts(&j->text, "    0");         /* C sets the others to 0 too */
         return TN_OK;
     }
     tn_status status = TN_OK;
-    memset(j->made, 0, TN_WINDOW);
+    memset(j->window, 0, TN_WINDOW);
     for (uint64_t left = count * sizeof(int16_t); left && !status;) {
         size_t n = (size_t)tn_min_u64(left, TN_WINDOW);
-        status = tn_c_file_write(&j->files.first, j->made, n, err);
+        status = tn_c_file_write(&j->files.first, j->window, n, err);
         left -= n;
     }
     return status;
@@ -463,7 +462,7 @@ static tn_status pad(job *j, uint64_t to, tn_error *err)
     return n ? tn_c_file_write(&j->files.first, nothing, (size_t)n, err) : TN_OK;
 }
 
-/* The part that an array is made of; NULL: zero points that the tensor does not have. */
+/* The source of an array; NULL: zero points that the tensor does not have. */
 static const tn_part *source_of(const tn_tensor *t, tn_c_array array)
 {
     if (array == TN_C_ZERO)
@@ -525,11 +524,11 @@ static tn_status write_both(job *j, tn_error *err)
 
 static tn_status write_files(job *j, const char *folder, tn_error *err)
 {
-    j->made = malloc(TN_WINDOW);
-    if (!j->made)
+    j->window = malloc(TN_WINDOW);
+    if (!j->window)
         return tn_fail_nomem(err);
-    tn_status status =
-        tn_c_files_open(&j->files, folder, j->name, j->o.binary ? ".bin" : ".c", ".h", j->o.replace, err);
+    const char *suffix = j->o.binary ? ".bin" : ".c";
+    tn_status status = tn_c_files_open(&j->files, folder, j->name, suffix, j->o.replace, err);
     if (status)
         return status;
     tn_sink_listen(j->files.first.sink, (tn_listener){ j->o.note, j->o.context, j->files.first.path });
@@ -609,7 +608,7 @@ tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_o
     tn_buf_free(&j->text);
     tn_walk_end(&j->walk);
     tn_arena_free(&j->arena);
-    free(j->made);
+    free(j->window);
     free(j);
     return status;
 }

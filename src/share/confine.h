@@ -1,12 +1,11 @@
-/* share/confine.h - which files are left to a process that confines itself. */
+/* share/confine.h - limits the files that a process can access. */
 #ifndef TN_SHARE_CONFINE_H
 #define TN_SHARE_CONFINE_H
 
 #include <stdbool.h>
 
-/* From here on this thread, and those it begins, can open, make, replace and
- * remove files in the folder of `out` (may be NULL) and in those for temporary files,
- * and beneath them; none elsewhere.  false: the kernel cannot see to it. */
+/* Limits this thread, and threads that it starts later, to files in and below the folder of `out` (may be
+ * NULL) and the folders for temporary files.  false: the kernel cannot do that. */
 bool tn_landlock(const char *out);
 
 #endif

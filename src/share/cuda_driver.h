@@ -1,6 +1,5 @@
-/* share/cuda_driver.h - what we call of the CUDA driver (libcuda.so.1): types,
- * numbers and entry points as its documentation has them, since its header need
- * not be installed where libtenon is built. */
+/* share/cuda_driver.h - the types, numbers and functions of the CUDA driver (libcuda.so.1) that we use, from
+ * its documentation, so that its header need not be installed. */
 #ifndef TN_SHARE_CUDA_DRIVER_H
 #define TN_SHARE_CUDA_DRIVER_H
 

@@ -1,6 +1,5 @@
-/* share/dlpack_abi.h - the structures and numbers of DLPack 1.x that libraries of
- * one process hand to each other.  Its own header declares the same; this one
- * has what Tenon needs, so that nothing else is needed to build. */
+/* share/dlpack_abi.h - the structures and numbers of DLPack 1.x that Tenon needs, so that dlpack.h need not
+ * be installed. */
 #ifndef TN_SHARE_DLPACK_ABI_H
 #define TN_SHARE_DLPACK_ABI_H
 

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* What is to be mapped, as for mmap(). */
+/* Arguments of mmap(), and the alignment. */
 typedef struct tn_map_request {
     uint64_t grain;             /* bytes per page */
     uint64_t extent;            /* of whole pages */
@@ -22,8 +22,8 @@ void      tn_unmap(void *base, uint64_t extent);
 
 uint64_t tn_page_size(void);
 
-/* Asks for transparent huge pages in a mapping; false where the kernel gives
- * none.  `shared`: of a memfd, which has a switch of its own. */
+/* Asks for transparent huge pages in a mapping; false: the kernel gives none.  `shared`: the mapping of a
+ * memfd, which has its own switch. */
 bool tn_map_huge(void *base, uint64_t extent, bool shared);
 
 /* Locks a mapping into memory, until it is unmapped.  TN_ERR_LIMIT: more than

@@ -58,12 +58,13 @@ tn_status tn_share_offer(const char *path, const tn_offer_options *options, tn_o
     if (!o)
         return tn_fail_nomem(err);
     o->stop = -1;
-    o->place = (tn_place){ .fd = -1, .folder = -1 };
+    o->socket = (tn_server_socket){ .fd = -1, .folder = -1 };
     tn_status status = take_options(o, path, options, err);
     if (!status && (o->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         status = tn_fail_errno(err, errno, "cannot make an eventfd");
-    if (!status)                /* if others may attach, the kernel says who they are */
-        status = tn_place_open(o->path, o->options.nuids || o->options.ngids ? 0666 : 0600, &o->place, err);
+    mode_t mode = o->options.nuids || o->options.ngids ? 0666 : 0600;   /* the kernel says who attaches */
+    if (!status)
+        status = tn_server_socket_open(o->path, mode, &o->socket, err);
     if (status)
         tn_offer_close(o);
     else
@@ -84,7 +85,7 @@ void tn_offer_close(tn_offer *o)
 {
     if (!o)
         return;
-    tn_place_close(&o->place);
+    tn_server_socket_close(&o->socket);
     for (size_t i = 0; i < o->nitems; i++)
         free_item(&o->items[i]);
     if (o->stop >= 0)

@@ -1,8 +1,6 @@
-/* share/provider.h - where memory that crosses process boundaries comes from:
- * one provider per handle type, one file per provider.
+/* share/provider.h - memory that crosses process boundaries: one provider per handle type, one file each.
  *
- * buffer.c counts references and checks arguments; a provider does the rest and
- * is not called with what its fields do not allow. */
+ * buffer.c counts references and checks arguments; a provider does the rest. */
 #ifndef TN_SHARE_PROVIDER_H
 #define TN_SHARE_PROVIDER_H
 
@@ -22,36 +20,33 @@ struct tn_buffer {
     uint8_t           *data;            /* for the CPU, or NULL */
     uint64_t           size;
     unsigned           flags;
-    unsigned           maps;            /* of device memory: tn_buffer_map() less tn_buffer_unmap() */
+    unsigned           maps;            /* device memory: calls of tn_buffer_map() minus tn_buffer_unmap() */
     int                fd;              /* owned, or -1 */
-    int64_t            handle;          /* the number in the specification's JSON: fd, or one of the
-                                         * provider's own */
-    uint64_t           offset;          /* of data in what fd stands for */
-    void              *base;            /* the mapping that data lies in, or NULL */
-    uint64_t           extent;          /* of it */
+    int64_t            handle;          /* the number in WIA-AI-011 JSON: fd, or the provider's own */
+    uint64_t           offset;          /* of data in the memory or file behind fd */
+    void              *base;            /* the mapping that contains data, or NULL */
+    uint64_t           extent;          /* of the mapping */
     uint64_t           device_address;  /* or 0 */
-    void              *own;             /* the provider's record of it, or NULL */
-    void             (*release)(void *context);     /* of foreign memory */
+    void              *own;             /* the provider's state, or NULL */
+    void             (*release)(void *context);     /* for memory of the caller */
     void              *context;
     tn_guard          *guard;           /* of an imported memfd or file, or NULL */
-    bool               plain_file;      /* whoever may write it can truncate it */
+    bool               plain_file;      /* its writers can truncate it */
 };
 
 struct tn_provider {
     tn_handle_type type;        /* NONE: memory of this process alone */
     const char    *name;        /* as the specification spells it */
 
-    /* Whether it can be used here; *why as in tn_handle_info, static. */
+    /* Whether it can be used here; *why as in tn_handle_info, a static text. */
     bool      (*query)(const char **why);
 
-    /* The buffer is empty but for size, and fd is -1; alignment and flags are valid and have no zero for a
-     * default.  Sets the flags that it has.  A failing allocate or import leaves nothing behind: free() is
-     * not called. */
+    /* Only the size of the buffer is set, and fd is -1; alignment and flags are valid and not 0.  Sets the
+     * buffer's flags.  After a failing allocate or import free() is not called. */
     tn_status (*allocate)(tn_buffer *buffer, const tn_buffer_options *options, tn_error *err);
 
-    /* What cannot be done is NULL.  export: *exported has the type, the size, the offset, read_only and fd
-     * -1.  import: the same fields of the buffer are set but for flags; on success, and only then, the
-     * descriptor is the buffer's, as buffer->fd. */
+    /* NULL: not supported.  export: *exported has the type, size, offset and read_only, and fd -1.  import:
+     * the buffer has size and offset; on success it owns the descriptor as buffer->fd. */
     tn_status (*export)(tn_buffer *buffer, bool read_only, tn_exported *exported, tn_error *err);
     tn_status (*import)(tn_buffer *buffer, const tn_exported *exported, bool allow_file, tn_error *err);
     tn_status (*freeze)(tn_buffer *buffer, tn_error *err);
@@ -59,7 +54,7 @@ struct tn_provider {
     void      (*unmap)(tn_buffer *buffer);
     tn_status (*sync)(tn_buffer *buffer, bool begin, bool write, tn_error *err);
 
-    /* Frees what it has of the buffer: mappings, descriptors.  Maps are taken back before. */
+    /* Frees mappings and descriptors.  The buffer is unmapped before. */
     void      (*free)(tn_buffer *buffer);
 };
 

@@ -180,7 +180,7 @@ static bool has_room(const tn_offer *o, int64_t now)
 static tn_status accept_some(tn_offer *o, tn_error *err)
 {
     for (int i = 0; i < AT_A_TIME && has_room(o, tn_clock()); i++) {
-        int fd = tn_socket_calls.accept4(o->place.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = tn_socket_calls.accept4(o->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             take_in(o, fd);
         } else if (is_short(errno)) {
@@ -327,7 +327,7 @@ static int64_t arrange(const tn_offer *o)
     if (o->nclients < o->options.max_clients && !room)
         due = o->no_room_until;
     o->polls[STOP] = (struct pollfd){ .fd = o->stop, .events = POLLIN };
-    o->polls[LISTEN] = (struct pollfd){ .fd = room ? o->place.fd : -1, .events = POLLIN };
+    o->polls[LISTEN] = (struct pollfd){ .fd = room ? o->socket.fd : -1, .events = POLLIN };
     for (size_t i = 0; i < o->nclients; i++) {
         const tn_client *c = &o->clients[i];
         sooner(&due, c->not_before ? c->not_before : c->deadline);

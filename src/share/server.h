@@ -7,13 +7,13 @@
 
 #include <tenon/share.h>
 
-/* One offered item: its packet, the same for all clients, and its descriptor. */
+/* One offered item: its packet for all clients, and its descriptor. */
 typedef struct tn_offered {
     char      *name;
     tn_buf     packet;
     int        fd;              /* or -1 */
-    bool       in_place;        /* only for clients that ask for it */
-    tn_buffer *buffer;          /* kept while it is offered, or NULL */
+    bool       in_place;        /* only for clients that ask for plain files */
+    tn_buffer *buffer;          /* a reference, or NULL */
 } tn_offered;
 
 typedef struct tn_client {
@@ -21,9 +21,9 @@ typedef struct tn_client {
     tn_peer  peer;
     int64_t  since;             /* when it was accepted */
     int64_t  deadline;
-    int64_t  not_before;        /* when to try again after a shortage, or 0 */
-    bool     greeted;           /* has sent HELLO... */
-    bool     in_place;          /* ...with in_place */
+    int64_t  not_before;        /* when to retry after a shortage, or 0 */
+    bool     greeted;           /* has sent HELLO */
+    bool     in_place;          /* asked for plain files in HELLO */
     bool     asked;             /* waits for a packet */
     bool     debtor;            /* finished, but has not read its last descriptor */
     size_t   next;              /* item */
@@ -35,7 +35,7 @@ struct tn_offer {
     uint32_t         uid;       /* of this process */
     uint32_t        *uids, *gids;       /* copies */
     char            *path;
-    tn_place         place;
+    tn_server_socket socket;
     int              stop;      /* eventfd: readable once tn_offer_stop() was called */
     tn_offered      *items;
     size_t           nitems, item_cap;

@@ -1,5 +1,5 @@
-/* share/wire.h - the packets by which processes share tensors, as pure
- * functions of bytes.  docs/sharing.md has the table.
+/* share/wire.h - the packets that processes send to share tensors, encoded and decoded.  docs/sharing.md has
+ * the table.
  *
  *     client: HELLO, and NEXT after each item
  *     server: FILE or TENSOR in answer to each, finally END          or: REFUSED */
@@ -28,41 +28,39 @@ typedef enum tn_wire_kind {
 /* One packet.  Fields that its kind does not have are zero. */
 typedef struct tn_wire {
     tn_wire_kind kind;
-    bool         in_place;      /* HELLO: plain files are welcome, too; FILE: it is one, else a sealed zTensor
-                                 * image; TENSOR: it lies in one, which the packet does not say: the receiver
-                                 * sees it */
+    /* HELLO: plain files are accepted.  FILE: it is a plain file, not a sealed zTensor image.  TENSOR: it is
+     * in a plain file; not sent, the receiver sees it. */
+    bool         in_place;
     const char  *name;          /* FILE */
     const char  *format;        /* FILE: the container's name */
-    uint64_t     bytes;         /* FILE: from the beginning of what the descriptor stands for */
-    uint64_t     offset;        /* TENSOR: of the buffer in what the handle stands for */
+    uint64_t     bytes;         /* FILE: size */
+    uint64_t     offset;        /* TENSOR: of the buffer in the memory of the handle */
     uint8_t      opaque[64];    /* TENSOR of cuda_ipc */
-    const tn_descriptor *tensor;    /* TENSOR: has a buffer_handle, whose number means nothing */
-    tn_descriptors *set;        /* decoded: that `tensor` lives in, owned */
-    uint64_t     items;         /* END: how many came before */
-    uint64_t     withheld;      /* END: files in place that the client did not ask for */
+    const tn_descriptor *tensor;    /* TENSOR: has a buffer_handle, whose number is not used */
+    tn_descriptors *set;        /* decoded: owns `tensor` */
+    uint64_t     items;         /* END: number of items sent */
+    uint64_t     withheld;      /* END: plain files that the client did not ask for */
     const char  *why;           /* REFUSED */
 } tn_wire;
 
-/* How many descriptors go with a packet: none or one. */
+/* How many descriptors come with a packet: 0 or 1. */
 size_t tn_wire_descriptors(const tn_wire *packet);
 
 /* Appends a packet.  TN_ERR_LIMIT: it would be too long. */
 tn_status tn_wire_encode(const tn_wire *packet, tn_buf *out, tn_error *err);
 
-/* Reads a packet that came with so many descriptors.  Strings are in the arena;
- * tn_wire_free() frees the rest.  Every number is within the limits above
- * and has not been compared with anything else.
+/* Reads a packet that came with this many descriptors.  Strings are in the arena; tn_wire_free() frees the
+ * rest.  Numbers are within the limits above; nothing else is checked.
  *
- * TN_ERR_TRUNCATED, TN_ERR_CORRUPT, TN_ERR_LIMIT.  TN_ERR_UNSUPPORTED: another version, a
- * handle that cannot be sent. */
+ * TN_ERR_TRUNCATED, TN_ERR_CORRUPT, TN_ERR_LIMIT.  TN_ERR_UNSUPPORTED: another version, or a handle that
+ * cannot be sent. */
 tn_status tn_wire_decode(const uint8_t *bytes, size_t n, size_t descriptors, tn_arena *arena, tn_wire *packet,
                          tn_error *err);
 void      tn_wire_free(tn_wire *packet);
 
-/* The dense tensor that a packet describes, inside a buffer of `bytes` at `data`
- * (NULL: not mapped), in the arena.  TN_ERR_CORRUPT: fields that contradict each
- * other or the buffer.  TN_ERR_UNSUPPORTED: no dense tensor of a type and byte order
- * that can be used here. */
+/* The dense tensor that a packet describes, in a buffer of `bytes` bytes at `data` (NULL: not mapped); shape
+ * and strides are in the arena.  TN_ERR_CORRUPT: fields contradict each other or the buffer.
+ * TN_ERR_UNSUPPORTED: not dense, or a type or byte order that cannot be used here. */
 tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t bytes, tn_arena *arena,
                          tn_tensor *tensor, tn_error *err);
 

@@ -1,30 +1,28 @@
-/* share/place.c - a socket in the file system: bound, found stale, removed. */
+/* share/server_socket.c - a socket in the file system: bind it, replace a stale one, remove it. */
 #include "share/socket.h"
 #include "bytes/identity.h"
+#include "bytes/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
-    BACKLOG    = 4096,          /* the kernel takes as many of them as it allows */
-    LOCK_TRIES = 100            /* of 10 ms */
+    BACKLOG      = 4096,        /* the kernel lowers it to its limit */
+    LOCK_SECONDS = 1
 };
 
-/* The folder of `path`, where the name in it begins, and the path as an address. */
-static tn_status enter_folder(tn_place *p, const char *path, struct sockaddr_un *address, tn_error *err)
+static tn_status enter_folder(tn_server_socket *p, const char *path, struct sockaddr_un *address,
+                              tn_error *err)
 {
     const char *slash = strrchr(path, '/');
-    char folder[sizeof address->sun_path] = ".";
+    char folder[PATH_MAX];
     tn_status status = tn_socket_address(path, address, err);
     if (status)
         return status;
-    if (slash)
-        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path + 1), path);
+    tn_folder_of(path, folder);         /* fits: an address is shorter */
     p->name = slash ? slash + 1 : path;
     p->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (p->folder < 0 && errno == EACCES)       /* may be entered, but not listed */
@@ -32,29 +30,14 @@ static tn_status enter_folder(tn_place *p, const char *path, struct sockaddr_un 
     return p->folder < 0 ? tn_fail_errno(err, errno, "cannot open its folder") : TN_OK;
 }
 
-/* Two processes that find the same stale socket must not both replace it: one would
- * remove the other's.  A folder that somebody else keeps locked, or that cannot
- * be, is used without: then that may happen. */
-static bool lock_folder(int folder)
-{
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(folder, LOCK_EX | LOCK_NB) == 0)
-            return true;
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return false;
-        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-    }
-    return false;
-}
-
-static bool is_socket(const tn_place *p)
+static bool is_socket(const tn_server_socket *p)
 {
     struct stat st;
     return fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode);
 }
 
 /* Whether there is a socket that nobody listens on. */
-static bool is_stale(const tn_place *p, const struct sockaddr_un *address)
+static bool is_stale(const tn_server_socket *p, const struct sockaddr_un *address)
 {
     if (!is_socket(p))
         return false;
@@ -67,7 +50,8 @@ static bool is_stale(const tn_place *p, const struct sockaddr_un *address)
     return stale;
 }
 
-static tn_status bind_place(tn_place *p, const struct sockaddr_un *address, mode_t mode, tn_error *err)
+static tn_status bind_socket(tn_server_socket *p, const struct sockaddr_un *address, mode_t mode,
+                             tn_error *err)
 {
     const struct sockaddr *any = (const struct sockaddr *)address;
     if (fchmod(p->fd, mode) != 0)       /* what bind() gives it, less the umask */
@@ -82,7 +66,7 @@ static tn_status bind_place(tn_place *p, const struct sockaddr_un *address, mode
 }
 
 /* Nobody can connect before listen(), so all of this is set before the first client. */
-static tn_status open_up(tn_place *p, mode_t mode, tn_error *err)
+static tn_status open_up(tn_server_socket *p, mode_t mode, tn_error *err)
 {
     if (fstatat(p->folder, p->name, &p->own, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISSOCK(p->own.st_mode))
         return tn_fail(err, TN_ERR_IO, "the socket was removed while it was made");
@@ -93,31 +77,32 @@ static tn_status open_up(tn_place *p, mode_t mode, tn_error *err)
     return TN_OK;
 }
 
-tn_status tn_place_open(const char *path, mode_t mode, tn_place *place, tn_error *err)
+tn_status tn_server_socket_open(const char *path, mode_t mode, tn_server_socket *socket, tn_error *err)
 {
     struct sockaddr_un address;
-    tn_place own = { .fd = -1, .folder = -1, .pid = getpid() };
+    tn_server_socket own = { .fd = -1, .folder = -1, .pid = getpid() };
     tn_status status = enter_folder(&own, path, &address, err);
     if (status)
         return status;
     own.fd = tn_socket_calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (own.fd < 0)
         status = tn_fail_errno(err, errno, "cannot make a socket");
-    bool locked = lock_folder(own.folder);
+    /* Two processes that find the same stale socket must not both replace it.  Without a lock they may. */
+    bool locked = tn_identity_lock(own.folder, LOCK_SECONDS) == TN_LOCK_HELD;
     if (!status)
-        status = bind_place(&own, &address, mode, err);
+        status = bind_socket(&own, &address, mode, err);
     if (!status)
         status = open_up(&own, mode, err);
     if (locked)
         flock(own.folder, LOCK_UN);
     if (status)
-        tn_place_close(&own);
+        tn_server_socket_close(&own);
     else
-        *place = own;
+        *socket = own;
     return status;
 }
 
-void tn_place_close(tn_place *p)
+void tn_server_socket_close(tn_server_socket *p)
 {
     struct stat st;
     if (p->own.st_ino && p->pid == getpid() && fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -127,5 +112,5 @@ void tn_place_close(tn_place *p)
         close(p->fd);
     if (p->folder >= 0)
         close(p->folder);
-    *p = (tn_place){ .fd = -1, .folder = -1 };
+    *p = (tn_server_socket){ .fd = -1, .folder = -1 };
 }
