@@ -20,6 +20,17 @@ typedef struct tn_coding {
     size_t         nout;
 } tn_coding;
 
+/* Advances the input by `used` bytes and the output by `given`; either pointer may be NULL with 0 bytes. */
+static inline void tn_coding_advance(tn_coding *c, size_t used, size_t given)
+{
+    if (used)
+        c->in += used;
+    if (given)
+        c->out += given;
+    c->nin -= used;
+    c->nout -= given;
+}
+
 /* Where the output of an encoding stream goes, in order. */
 typedef tn_status (*tn_emit_fn)(void *context, const void *data, size_t n, tn_error *err);
 

@@ -1,4 +1,4 @@
-/* bytes/deflate.c - raw deflate data (zlib): decoded, not made. */
+/* bytes/deflate.c - decodes raw deflate data (zlib). */
 #include "bytes/codec.h"
 
 #include <limits.h>
@@ -59,9 +59,7 @@ static tn_status decode(void *state, tn_coding *c, tn_error *err)
     s->next_out = c->out;
     s->avail_out = out;
     int result = inflate(s, Z_NO_FLUSH);
-    size_t used = in - s->avail_in, made = out - s->avail_out;
-    *c = (tn_coding){ used ? c->in + used : c->in, c->nin - used, made ? c->out + made : c->out,
-                      c->nout - made };
+    tn_coding_advance(c, in - s->avail_in, out - s->avail_out);
     z->ended = result == Z_STREAM_END;
     if (result == Z_MEM_ERROR)
         return tn_fail_nomem(err);

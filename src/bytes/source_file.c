@@ -8,29 +8,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file that can be opened again by its path: files take cache in having a descriptor. */
-typedef struct named {
-    tn_cached_fd cached;               /* first: one is found by the other */
-    tn_guard   *guard;          /* that looks at the descriptor, or NULL */
-    tn_identity opened;         /* the file */
-    char        path[];
-} named;
-
 typedef struct file {
-    tn_source   source;         /* first: one is found by the other */
-    int         fd;             /* that it was opened with, without a path; -1: none */
-    named      *named;          /* or NULL: no path */
-    tn_identity identity;       /* of fd */
-    tn_guard   *own;            /* of what is mapped, or NULL */
+    tn_source    source;        /* first: a tn_source of this kind is a file */
+    tn_cached_fd cached;        /* in the cache if there is a path */
+    char        *path;          /* to reopen it, or NULL */
+    tn_identity  identity;      /* when it was opened */
+    tn_guard    *own;           /* of the mapping, or NULL */
 } file;
 
-/* NULL: it is no file. */
+/* NULL: not a file. */
 static file *file_of(const tn_source *s)
 {
     return s->kind == &tn_source_file ? (file *)(uintptr_t)s : NULL;
@@ -46,51 +39,50 @@ static tn_status fail_shrunk(uint64_t size, uint64_t found, tn_error *err)
                       (unsigned long long)size, (unsigned long long)found);
 }
 
-static bool is_file_of(const named *n, const struct stat *st)
+/* A new file may have the inode of one that was removed, so size and time must be the same, too.  Its mode
+ * and its links do not matter. */
+static tn_status check_same(const file *f, const struct stat *st, tn_error *err)
 {
     tn_identity now = tn_identity_of(st);
-    return tn_identity_same_file(&now, &n->opened);
-}
-
-/* A new file may have got the number of one that was removed: so it must be unchanged, too.  Its mode and
- * its links do not matter. */
-static tn_status check_same(const named *n, const struct stat *st, tn_error *err)
-{
-    tn_identity now = tn_identity_of(st);
-    now.changed = n->opened.changed;
-    if (!is_file_of(n, st))
+    now.changed = f->identity.changed;
+    if (!tn_identity_same_file(&now, &f->identity))
         return tn_fail(err, TN_ERR_IO, "cannot be opened again: its name leads to another file now");
-    if (now.size < n->opened.size)
-        return fail_shrunk((uint64_t)n->opened.size, (uint64_t)now.size, err);
-    if (!tn_identity_unchanged(&now, &n->opened))
+    if (now.size < f->identity.size)
+        return fail_shrunk((uint64_t)f->identity.size, (uint64_t)now.size, err);
+    if (!tn_identity_unchanged(&now, &f->identity))
         return tn_fail(err, TN_ERR_IO, "has changed while it was read");
     return TN_OK;
 }
 
+static file *file_of_cached(tn_cached_fd *cached)
+{
+    return (file *)(void *)((char *)cached - offsetof(file, cached));
+}
+
 static tn_status reopen(tn_cached_fd *cached, tn_error *err)
 {
-    named *n = (named *)cached;
+    file *f = file_of_cached(cached);
     struct stat st;
-    int fd = open(n->path, OPEN_FLAGS);
+    int fd = open(f->path, OPEN_FLAGS);
     if (fd < 0)
         return tn_fail_errno(err, errno, "cannot open it again");
-    tn_status status = fstat(fd, &st) == 0 ? check_same(n, &st, err)
+    tn_status status = fstat(fd, &st) == 0 ? check_same(f, &st, err)
                                            : tn_fail_errno(err, errno, "cannot open it again");
     if (status) {
         close(fd);
         return status;
     }
     cached->fd = fd;
-    if (n->guard)
-        tn_guard_look_at(n->guard, fd);
+    if (f->own)
+        tn_guard_look_at(f->own, fd);
     return TN_OK;
 }
 
 static bool close_unused(tn_cached_fd *cached)
 {
-    named *n = (named *)cached;
-    if (n->guard)
-        tn_guard_look_at(n->guard, -1);
+    file *f = file_of_cached(cached);
+    if (f->own)
+        tn_guard_look_at(f->own, -1);
     close(cached->fd);
     return true;
 }
@@ -101,22 +93,33 @@ static const tn_fd_cache cache = { &open_files, reopen, close_unused };
 
 tn_status tn_source_hold(const tn_source *s, int *fd, tn_error *err)
 {
-    const file *f = file_of(s);
-    *fd = f ? f->fd : -1;
-    return f && f->named ? tn_fd_cache_hold(&cache, &f->named->cached, fd, err) : TN_OK;
+    file *f = file_of(s);
+    if (f && f->path)
+        return tn_fd_cache_hold(&cache, &f->cached, fd, err);
+    *fd = f ? f->cached.fd : -1;
+    return TN_OK;
+}
+
+/* Holds the descriptor if that is open; false: the file is closed. */
+static bool hold_open(file *f, int *fd)
+{
+    if (f->path)
+        return tn_fd_cache_hold_open(&cache, &f->cached, fd);
+    *fd = f->cached.fd;
+    return true;
 }
 
 void tn_source_release(const tn_source *s)
 {
-    const file *f = file_of(s);
-    if (f && f->named)
-        tn_fd_cache_release(&cache, &f->named->cached);
+    file *f = file_of(s);
+    if (f && f->path)
+        tn_fd_cache_release(&cache, &f->cached);
 }
 
 const tn_identity *tn_source_identity(const tn_source *s)
 {
     const file *f = file_of(s);
-    return f && (f->fd >= 0 || f->named) ? &f->identity : NULL;
+    return f ? &f->identity : NULL;
 }
 
 /* ---- opening ---- */
@@ -145,14 +148,14 @@ static tn_status map_whole(file *f, tn_error *err)
 {
     static const uint8_t nothing[1];
     tn_source *s = &f->source;
-    tn_guarded what = { .grain = tn_guard_grain(f->fd), .fd = f->fd };
+    tn_guarded what = { .grain = tn_guard_grain(f->cached.fd), .fd = f->cached.fd };
     if (s->size == 0) {
         s->base = nothing;
         return TN_OK;
     }
     if (s->size > PTRDIFF_MAX || !tn_align_u64(s->size, what.grain, &what.extent))
         return tn_fail_errno(err, EFBIG, "cannot map");
-    what.base = mmap(NULL, (size_t)s->size, PROT_READ, MAP_PRIVATE, f->fd, 0);
+    what.base = mmap(NULL, (size_t)s->size, PROT_READ, MAP_PRIVATE, f->cached.fd, 0);
     if (what.base == MAP_FAILED)
         return tn_fail_errno(err, errno, "cannot map");
     tn_status status = tn_guard_add(&what, &f->own, err);
@@ -165,22 +168,16 @@ static tn_status map_whole(file *f, tn_error *err)
     return TN_OK;
 }
 
-/* From here on others may have the descriptor in its turn.  The path is made absolute: a program may
- * change its folder. */
+/* From here on the cache may close the descriptor.  The path is absolute, because a program may change its
+ * working directory. */
 static tn_status share_descriptor(file *f, const char *path, tn_error *err)
 {
     char whole[PATH_MAX];
-    const char *kept = realpath(path, whole) ? whole : path;
-    size_t n = strlen(kept) + 1;
-    named *name = malloc(sizeof *name + n);
-    if (name) {
-        *name = (named){ .cached = { .fd = f->fd }, .guard = f->own, .opened = f->identity };
-        memcpy(name->path, kept, n);
-        f->named = name;
-        f->fd = -1;
-        tn_fd_cache_add(&cache, &name->cached);
-    }
-    return name ? TN_OK : tn_fail_nomem(err);
+    f->path = strdup(realpath(path, whole) ? whole : path);
+    if (!f->path)
+        return tn_fail_nomem(err);
+    tn_fd_cache_add(&cache, &f->cached);
+    return TN_OK;
 }
 
 /* Takes over fd, also when it fails; `path` may be NULL. */
@@ -199,7 +196,7 @@ static tn_status open_taken(int fd, const char *path, tn_io io, tn_source **sour
     }
     f->source.kind = &tn_source_file;
     f->source.size = (uint64_t)st.st_size;
-    f->fd = fd;
+    f->cached.fd = fd;
     f->identity = tn_identity_of(&st);
     if (io != TN_IO_PREAD)
         status = map_whole(f, io == TN_IO_MMAP ? err : NULL);
@@ -243,37 +240,37 @@ tn_status tn_source_open_fd(int fd, tn_io io, tn_source **source, tn_error *err)
 static void close_file(tn_source *source)
 {
     file *f = file_of(source);
-    if (f->named)
-        tn_fd_cache_remove(&cache, &f->named->cached);        /* before the guard is gone */
+    if (f->path)
+        tn_fd_cache_remove(&cache, &f->cached);     /* before the guard is dropped */
     if (f->own) {
         tn_guard_drop(f->own);
         munmap((void *)(uintptr_t)source->base, (size_t)source->size);
     }
-    if (f->fd >= 0)
-        close(f->fd);
-    free(f->named);
+    if (f->cached.fd >= 0)
+        close(f->cached.fd);
+    free(f->path);
     free(f);
 }
 
-/* ---- what became of the file ---- */
+/* ---- truncation ---- */
 
-/* What the file is now.  Of one that is asleep its name is asked: if that leads elsewhere by now nobody
- * can tell, and the file has no name by which it could be cut. */
+/* A file that is closed is looked up by its path.  If that leads elsewhere now, the file has no name by which
+ * it could be truncated. */
 static bool look(const tn_source *s, struct stat *st)
 {
-    const file *f = file_of(s);
+    file *f = file_of(s);
     int fd;
     if (!f)
         return s->is_watched && fstat(s->watched, st) == 0;
-    named *n = f->named;
-    if (!n)
-        return fstat(f->fd, st) == 0;
-    if (tn_fd_cache_hold_open(&cache, &n->cached, &fd)) {
+    if (hold_open(f, &fd)) {
         bool seen = fstat(fd, st) == 0;
-        tn_fd_cache_release(&cache, &n->cached);
+        tn_source_release(s);
         return seen;
     }
-    return stat(n->path, st) == 0 && is_file_of(n, st);
+    if (stat(f->path, st) != 0)
+        return false;
+    tn_identity now = tn_identity_of(st);
+    return tn_identity_same_file(&now, &f->identity);
 }
 
 tn_status tn_source_check(const tn_source *s, tn_error *err)
@@ -318,19 +315,12 @@ static tn_status read_file(const tn_source *s, uint64_t offset, void *buffer, si
     return status;
 }
 
-/* Not if the file had to be opened again for that. */
-static bool hold_open(const file *f, int *fd)
-{
-    *fd = f->fd;
-    return f->own && (!f->named || tn_fd_cache_hold_open(&cache, &f->named->cached, fd));
-}
-
 bool tn_source_read_by_kernel(const tn_source *s, uint64_t offset, void *buffer, size_t n, tn_status *status,
                               tn_error *err)
 {
-    const file *f = file_of(s);
+    file *f = file_of(s);
     int fd;
-    if (!f || !hold_open(f, &fd))
+    if (!f || !f->own || !hold_open(f, &fd))
         return false;
     *status = read_open(s, fd, offset, buffer, n, err);
     tn_source_release(s);

@@ -56,16 +56,15 @@ static bool find_end(const uint8_t *tail, size_t n, size_t *at)
     return false;
 }
 
-static void read_end(const uint8_t *bytes, ending *e)
+/* The numbers of an end; widths in bytes. */
+static void read_end(tn_cur *c, unsigned disk, unsigned count, unsigned size, ending *e)
 {
-    tn_cur c = cursor(bytes, END_BYTES);
-    tn_cur_take(&c, 4);
-    e->disk = tn_cur_le(&c, 2);
-    e->disk |= tn_cur_le(&c, 2);
-    e->count_here = tn_cur_le(&c, 2);
-    e->count = tn_cur_le(&c, 2);
-    e->size = tn_cur_le(&c, 4);
-    e->offset = tn_cur_le(&c, 4);
+    e->disk = tn_cur_le(c, disk);
+    e->disk |= tn_cur_le(c, disk);
+    e->count_here = tn_cur_le(c, count);
+    e->count = tn_cur_le(c, count);
+    e->size = tn_cur_le(c, size);
+    e->offset = tn_cur_le(c, size);
 }
 
 /* Numbers that do not fit are in another record, which a locator before this one points to. */
@@ -92,12 +91,8 @@ static tn_status read_end64(const tn_source *source, ending *e, tn_error *err)
                           "expected the end of a zip64 archive, \"PK\\x06\\x06\", but found %s",
                           found_mark(bytes).text);
     tn_cur_take(&c, 12);
-    *e = (ending){ .at = at, .disk = tn_cur_le(&c, 4) };
-    e->disk |= tn_cur_le(&c, 4);
-    e->count_here = tn_cur_le(&c, 8);
-    e->count = tn_cur_le(&c, 8);
-    e->size = tn_cur_le(&c, 8);
-    e->offset = tn_cur_le(&c, 8);
+    e->at = at;
+    read_end(&c, 4, 8, 8, e);
     return status;
 }
 
@@ -111,7 +106,8 @@ static tn_status find_in_tail(const tn_source *source, size_t n, ending *e, tn_e
     e->found = !status && find_end(tail, n, &at);
     if (e->found) {
         e->at = size - n + at;
-        read_end(tail + at, e);
+        tn_cur c = cursor(tail + at + 4, END_BYTES - 4);
+        read_end(&c, 2, 2, 4, e);
     }
     free(tail);
     return status;

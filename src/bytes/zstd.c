@@ -75,7 +75,7 @@ static tn_status encode(void *state, int level, tn_coding *c, tn_error *err)
     size_t size = ZSTD_compress2(z->compressor, c->out, c->nout, c->in, c->nin);
     if (ZSTD_isError(size))
         return fail_zstd(err, TN_ERR_ARGUMENT, "cannot compress", size);
-    *c = (tn_coding){ NULL, 0, c->out + size, c->nout - size };
+    tn_coding_advance(c, c->nin, size);
     return TN_OK;
 }
 
@@ -253,8 +253,7 @@ static tn_status decode(void *state, tn_coding *c, tn_error *err)
          * no output.  All taken and room left means that nothing is held back. */
         more = moved && (in.pos < in.size || z->given < z->nheader || (out.pos == out.size && !z->at_end));
     }
-    *c = (tn_coding){ in.pos ? c->in + in.pos : c->in, c->nin - in.pos,
-                      out.pos ? c->out + out.pos : c->out, c->nout - out.pos };
+    tn_coding_advance(c, in.pos, out.pos);
     return TN_OK;
 }
 
