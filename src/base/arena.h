@@ -1,6 +1,6 @@
 /* base/arena.h - memory that is freed all at once.
  *
- * What an open file lends (names, shapes, tensors) comes from its arena.
+ * Names, shapes and tensors of an open file are in its arena.
  * Zero-initialise an arena to begin; not thread-safe. */
 #ifndef TN_BASE_ARENA_H
 #define TN_BASE_ARENA_H
@@ -31,7 +31,7 @@ char *tn_arena_printf(tn_arena *arena, const char *format, ...);
 /* A copy of n bytes aligned for any object. */
 void *tn_arena_copy(tn_arena *arena, const void *data, size_t n);
 
-/* Where an arena is, and back there: what was taken since is given back. */
+/* A copy of the arena marks a position; rewinding frees what was allocated after it. */
 typedef tn_arena tn_arena_mark;
 void tn_arena_rewind(tn_arena *arena, tn_arena_mark mark);
 

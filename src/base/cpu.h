@@ -8,9 +8,8 @@ enum {
     TN_CPU_NEON   = 4
 };
 
-/* The mask of this machine, limited by the environment variable TENON_CPU
- * (scalar, avx2, avx512, neon: at most that level).  An unknown word there is
- * the same as none; tn_cpu_name() shows what was made of it. */
+/* The mask of this machine, limited by the environment variable TENON_CPU (scalar, avx2, avx512, neon: at
+ * most that level).  An unknown word is ignored. */
 unsigned tn_cpu_detect(void);
 
 /* "scalar", "avx2", "avx512", "neon": the highest level of a mask. */

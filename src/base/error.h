@@ -4,10 +4,9 @@
 
 #include <tenon/error.h>
 
-/* Fills `err` (may be NULL) and returns `status`, so that a failing function
- * ends in one line:  return tn_fail(err, TN_ERR_CORRUPT, "...", ...);
- * Strings from files go through tn_quote() first.  The error has no place and no
- * reason yet: callers that know them add them with the functions below. */
+/* Fills `err` (may be NULL) and returns `status`:  return tn_fail(err, TN_ERR_CORRUPT, "...", ...);
+ * Strings from files go through tn_quote() first.  The error has no place and no reason yet: callers that
+ * know them add them with the functions below. */
 __attribute__((format(printf, 3, 4)))
 tn_status tn_fail(tn_error *err, tn_status status, const char *format, ...);
 
@@ -20,32 +19,30 @@ __attribute__((format(printf, 5, 6)))
 tn_status tn_refuse(tn_error *err, tn_status status, tn_reason reason, const char *value, const char *format,
                     ...);
 
-/* TN_ERR_IO (TN_ERR_NOMEM for ENOMEM) with `what` and the system's reason:
- * "cannot write: No space left on device". */
+/* TN_ERR_IO (TN_ERR_NOMEM for ENOMEM) with the system's reason: "cannot write: No space left on device". */
 tn_status tn_fail_errno(tn_error *err, int error_number, const char *what);
 
 tn_status tn_fail_nomem(tn_error *err);
 
-/* These note a place in an error on its way up and return `status`:
+/* These add a place to an error and return `status`:
  *
  *     return tn_in_tensor(check_parts(t, err), t->name, err);
  *
- * With TN_OK, or `err` NULL, they do nothing.  What is noted already stays: the
- * innermost caller knows best.  A file is noted after the tensor in it: an error
- * that names its file gets no tensor any more.  What was cancelled failed
- * nowhere.  An empty path or NULL names no file. */
+ * They do nothing if `status` is TN_OK, `err` is NULL or the error has that place already.  The tensor is
+ * added before the file: an error with a file gets no tensor.  TN_ERR_CANCELLED gets no place.  A path that
+ * is empty or NULL is not added. */
 tn_status tn_in_file(tn_status status, const char *path, tn_error *err);
 tn_status tn_at_byte(tn_status status, uint64_t offset, tn_error *err);
 tn_status tn_in_tensor(tn_status status, const char *name, tn_error *err);
 
-/* The same, but adds to the text, whatever it says already. */
+/* Appends to the text. */
 tn_status tn_and_say(tn_status status, const char *text, tn_error *err);
 
-/* The same for what can be done about it; `value` may be NULL. */
+/* Adds the reason, unless there is one; `value` may be NULL. */
 tn_status tn_with_reason(tn_status status, tn_reason reason, const char *value, tn_error *err);
 
-/* An untrusted string as a message shows it: escaped, in double quotes, long
- * ones cut.  For use within one printf call: tn_quote(s, n).text */
+/* An untrusted string for a message: escaped, in double quotes, shortened.  For use within one printf call:
+ * tn_quote(s, n).text */
 typedef struct tn_quoted { char text[100]; } tn_quoted;
 tn_quoted tn_quote(const char *text, size_t n);
 tn_quoted tn_quote_z(const char *text);

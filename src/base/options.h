@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Copies what the caller's struct has (it may be older and shorter, or NULL)
- * over the zeroed `own` of `size` bytes. */
+/* Copies the caller's struct, which may be older and shorter, or NULL, to the zeroed `own` of `size`
+ * bytes. */
 static inline void tn_take_options(void *own, size_t size, const void *given)
 {
     size_t n = 0;

@@ -4,9 +4,8 @@
 
 #include <stddef.h>
 
-/* malloc() that asks for huge pages if the block is large: the tables of a
- * file with many tensors are filled once, and the page faults of that would
- * cost as much as the parsing.  free() and realloc() as usual. */
+/* malloc() that asks for huge pages if the block is large: page faults in the tables of a file with many
+ * tensors would cost as much as the parsing.  free() and realloc() as usual. */
 void *tn_pages_alloc(size_t size);
 
 #endif

@@ -1,9 +1,8 @@
 /* base/pool.c - threads that work on numbered items and emit them in order.
  *
- * One lock guards everything but the work itself.  Item i has result
- * i % results, so an item may start only when item i - results has been emitted;
- * whoever finishes the item that is next in order emits it and all finished
- * ones behind it. */
+ * One lock protects everything but the work itself.  Item i has result i % results, so it may start only when
+ * item i - results has been emitted.  The thread that finishes the next item in order emits it and all
+ * finished items after it. */
 #include "base/pool.h"
 
 #include <fenv.h>

@@ -15,7 +15,7 @@
 #define TN_LARGEST_PAGE 65536
 #endif
 
-/* For the type of a table that is filled at run time: it has pages of its own.  tn_seal() makes them
+/* For the type of a table that is filled at run time: it gets its own pages, which tn_seal() makes
  * read-only. */
 #define TN_OWN_PAGES __attribute__((aligned(TN_LARGEST_PAGE)))
 

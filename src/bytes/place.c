@@ -14,8 +14,8 @@
 #endif
 
 enum {
-    MAX_LINKS = 40,             /* in a row, as the kernel has it */
-    MAX_TRIES = 100             /* while others replace what is there */
+    MAX_LINKS = 40,             /* in a row, as in the kernel */
+    MAX_TRIES = 100             /* while other programs replace links */
 };
 
 tn_status tn_fail_write(tn_error *err, int error_number)
@@ -23,20 +23,15 @@ tn_status tn_fail_write(tn_error *err, int error_number)
     return tn_and_say(tn_fail_errno(err, error_number, "cannot write"), " (nothing was replaced)", err);
 }
 
-static tn_status fail_directory(tn_error *err)
-{
-    return tn_fail(err, TN_ERR_IO, "is a directory: expected a regular file or none");
-}
-
 bool tn_folder_of(const char *path, char folder[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
-    int n = snprintf(folder, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    return n > 0 && n < PATH_MAX;
+    int length = slash ? (int)(slash - path) + 1 : 1;
+    snprintf(folder, PATH_MAX, "%.*s", length, slash ? path : ".");
+    return length < PATH_MAX;
 }
 
-/* Opens the folder of `path`, which starts from `from` if it is relative, and
- * keeps the last name.  The kernel resolves the folder. */
+/* Opens the folder of `path`, which may be relative to `from`, and keeps the last name. */
 static tn_status enter_folder(tn_place *place, int from, const char *path, tn_error *err)
 {
     char folder[PATH_MAX];
@@ -52,11 +47,11 @@ static tn_status enter_folder(tn_place *place, int from, const char *path, tn_er
     return TN_OK;
 }
 
-/* The thing that has the name, itself; -1 without an error: there is none. */
+/* Opens the file or link itself; -1 without an error: there is none. */
 static tn_status look_at(tn_place *place, int *fd, tn_error *err)
 {
     if (place->name[0] == '\0')
-        return fail_directory(err);
+        return tn_fail(err, TN_ERR_IO, "is a directory: expected a regular file or none");
     *fd = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     place->exists = *fd >= 0;
     if (!place->exists)
@@ -73,8 +68,8 @@ static bool is_link(const tn_place *place)
     return place->exists && S_ISLNK(place->old.st_mode);
 }
 
-/* The kernel's rules for links, asked of the very link that is read and of the
- * folder it is in: it cannot be exchanged for another in between. */
+/* The kernel's rules for links, applied to the open link and its open folder, so that they cannot be
+ * exchanged in between. */
 static tn_status check_link(const tn_place *place, tn_error *err)
 {
     struct stat folder;
@@ -91,7 +86,7 @@ static tn_status check_link(const tn_place *place, tn_error *err)
     return TN_OK;
 }
 
-/* Goes where the link `fd` leads, which is closed. */
+/* Follows the link `fd` and closes it. */
 static tn_status follow_one(tn_place *place, int fd, tn_error *err)
 {
     char text[PATH_MAX];
@@ -108,7 +103,7 @@ static tn_status follow_one(tn_place *place, int fd, tn_error *err)
     return status;
 }
 
-/* Whether two looks found one file, or both none. */
+/* Whether `place` is the file `seen`, or both do not exist. */
 static bool agrees(const tn_place *place, int seen)
 {
     struct stat st;
@@ -117,10 +112,8 @@ static bool agrees(const tn_place *place, int seen)
     return fstat(seen, &st) == 0 && tn_same_file(&st, &place->old);
 }
 
-/* Follows the link `fd`.  The kernel is asked first where it leads: it may
- * refuse, and has the last word, so *found is false if the walk ended
- * elsewhere.  The walk is needed because only it ends in a folder, and because
- * there may be nothing yet at its end. */
+/* Follows the link `fd` step by step, because only that finds the folder, also of a file that does not exist
+ * yet.  The kernel is asked first where the link leads: *found is false if the steps end elsewhere. */
 static tn_status follow(tn_place *place, int fd, bool *found, tn_error *err)
 {
     int seen = openat(place->folder, place->name, O_PATH | O_CLOEXEC);
@@ -144,7 +137,7 @@ static tn_status follow(tn_place *place, int fd, bool *found, tn_error *err)
     return status;
 }
 
-/* One try; *found is false when something was replaced meanwhile. */
+/* One try; *found is false if something was replaced meanwhile. */
 static tn_status find_once(const char *path, tn_place *place, bool *found, tn_error *err)
 {
     int fd = -1;

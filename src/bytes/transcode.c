@@ -197,20 +197,18 @@ static bool decode_float(tn_cbor *c, tn_buf *out)
     return true;
 }
 
-static void decode_text(tn_cbor *c, tn_buf *out)
-{
-    tn_text text = tn_cbor_text(c);
-    tn_json_put_string(out, text.ptr, text.len);
-}
-
 /* False when JSON has nothing like it.  Failures of `c` and things that JSON
  * has, but that would come back otherwise, are seen by the caller. */
 static bool decode_item(tn_cbor *c, tn_buf *out)
 {
+    tn_text text;
     switch (tn_cbor_peek(c)) {
     case TN_CBOR_UINT:     tn_buf_printf(out, "%" PRIu64, tn_cbor_u64(c)); return true;
     case TN_CBOR_NEGATIVE: tn_buf_printf(out, "%" PRId64, tn_cbor_i64(c)); return true;
-    case TN_CBOR_TEXT:     decode_text(c, out); return true;
+    case TN_CBOR_TEXT:
+        text = tn_cbor_text(c);
+        tn_json_put_string(out, text.ptr, text.len);
+        return true;
     case TN_CBOR_ARRAY:    return decode_items(c, out, false);
     case TN_CBOR_MAP:      return decode_items(c, out, true);
     case TN_CBOR_FLOAT:    return decode_float(c, out);

@@ -2,14 +2,13 @@
 #include "bytes/windows.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 
 #define USUAL_BUDGET ((uint64_t)256 << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static uint64_t budget = USUAL_BUDGET, taken;
-/* who waits is served in order: small ones keep no large one out */
+/* first come, first served: small requests do not keep a large one waiting */
 static uint64_t last_ticket, served;
 
 void tn_set_window_memory(uint64_t bytes)
@@ -26,12 +25,6 @@ uint64_t tn_window_memory(void)
     uint64_t bytes = budget;
     pthread_mutex_unlock(&lock);
     return bytes;
-}
-
-/* What is taken may be more than a budget that was made smaller meanwhile. */
-static bool is_free(uint64_t bytes)
-{
-    return taken <= budget && bytes <= budget - taken;
 }
 
 static tn_status refuse(uint64_t bytes, uint64_t most, tn_error *err)
@@ -51,7 +44,8 @@ tn_status tn_windows_take(uint64_t bytes, tn_error *err)
 {
     pthread_mutex_lock(&lock);
     uint64_t ticket = last_ticket++;
-    while (ticket != served || (bytes <= budget && !is_free(bytes)))
+    /* `taken` exceeds a budget that was lowered meanwhile */
+    while (ticket != served || (bytes <= budget && (taken > budget || bytes > budget - taken)))
         pthread_cond_wait(&changed, &lock);
     served++;
     pthread_cond_broadcast(&changed);

@@ -26,10 +26,10 @@
 enum {
     STOP, LISTEN, FIRST_CLIENT,         /* of tn_offer.polls */
     AT_A_TIME = 16,             /* clients accepted before others are served */
-    WHILE     = 20,             /* milliseconds to wait when descriptors or memory run out */
-    SHARE     = 4,              /* another user can have this part of the places: a quarter */
-    SILENT    = 8,              /* silent connections of one user can have this part: an eighth... */
-    SPELL     = 10,             /* ...and each stays this many milliseconds */
+    RETRY     = 20,             /* milliseconds to wait when descriptors or memory run out */
+    PART      = 4,              /* another user gets at most one in 4 connections */
+    SILENT    = 8,              /* silent connections of one user are at most one in 8... */
+    YOUNG     = 10,             /* ...and each stays at least this many milliseconds */
     FIRST     = 1000,           /* milliseconds to the first packet */
     A_SECOND  = 1000            /* between two lines of the log about silent connections */
 };
@@ -65,12 +65,12 @@ static bool may_attach(const tn_offer *o, int fd, const tn_peer *peer)
  * reserved for the server's own user. */
 static bool is_crowded(const tn_offer *o, const tn_peer *peer)
 {
-    size_t same = 0, others = 0, share = o->options.max_clients / SHARE;
+    size_t same = 0, others = 0, part = o->options.max_clients / PART;
     for (size_t i = 0; i < o->nclients; i++) {
         same += o->clients[i].peer.uid == peer->uid;
         others += o->clients[i].peer.uid != o->uid;
     }
-    return peer->uid != o->uid && (same > share || others >= o->options.max_clients - share);
+    return peer->uid != o->uid && (same > part || others >= o->options.max_clients - part);
 }
 
 /* Sends the reason if the socket takes it without blocking.  What the client sent is
@@ -133,28 +133,23 @@ static size_t count_silent(const tn_offer *o, uint32_t uid, size_t *oldest)
  * too new to be closed, nobody is accepted until it may be. */
 static void thin_out(tn_offer *o, uint32_t uid)
 {
-    size_t share = o->options.max_clients / SILENT, oldest = 0;
+    size_t most = o->options.max_clients / SILENT, oldest = 0;
     int64_t now = tn_clock();
-    while (count_silent(o, uid, &oldest) > (share ? share : 1)) {
+    while (count_silent(o, uid, &oldest) > (most ? most : 1)) {
         const tn_client *c = &o->clients[oldest];
-        bool young = now - c->since < SPELL;
+        bool young = now - c->since < YOUNG;
         if (young || has_spoken(c->fd)) {
-            o->no_room_until = young ? c->since + SPELL : now + 1;
+            o->no_room_until = young ? c->since + YOUNG : now + 1;
             return;
         }
         evict(o, oldest, now);
     }
 }
 
-static int64_t first_deadline(const tn_offer *o, int64_t since)
-{
-    return since + (o->options.patience < FIRST ? o->options.patience : FIRST);
-}
-
 static void take_in(tn_offer *o, int fd)
 {
     tn_client c = { .fd = fd, .since = tn_clock() };
-    c.deadline = first_deadline(o, c.since);
+    c.deadline = c.since + (o->options.patience < FIRST ? o->options.patience : FIRST);
     if (tn_socket_peer(fd, &c.peer, NULL) != TN_OK) {
         close(fd);
     } else if (!may_attach(o, fd, &c.peer)) {
@@ -185,7 +180,7 @@ static tn_status accept_some(tn_offer *o, tn_error *err)
             take_in(o, fd);
         } else if (is_short(errno)) {
             tn_offer_say(o, "nobody can be taken in for a while: %s", strerror(errno));
-            o->no_room_until = tn_clock() + WHILE;
+            o->no_room_until = tn_clock() + RETRY;
             return TN_OK;
         } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) {
             return tn_fail_errno(err, errno, "cannot accept");
@@ -272,7 +267,7 @@ static bool answer(const tn_offer *o, tn_client *c)
         tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " attached: %zu item%s", c->peer.pid,
                      c->peer.uid, c->sent, c->sent == 1 ? "" : "s");
     c->asked = moved != TN_MOVED_DONE;
-    c->not_before = moved == TN_MOVED_SHORT ? tn_clock() + WHILE : 0;
+    c->not_before = moved == TN_MOVED_SHORT ? tn_clock() + RETRY : 0;
     return !status && moved != TN_MOVED_CLOSED && !(moved == TN_MOVED_DONE && done);
 }
 
@@ -306,12 +301,6 @@ static void dismiss(tn_offer *o, size_t i)
 
 /* ---- the loop ---- */
 
-static void sooner(int64_t *when, int64_t other)
-{
-    if (other < *when)
-        *when = other;
-}
-
 static short events_of(const tn_client *c)
 {
     if (c->debtor)
@@ -330,7 +319,9 @@ static int64_t arrange(const tn_offer *o)
     o->polls[LISTEN] = (struct pollfd){ .fd = room ? o->socket.fd : -1, .events = POLLIN };
     for (size_t i = 0; i < o->nclients; i++) {
         const tn_client *c = &o->clients[i];
-        sooner(&due, c->not_before ? c->not_before : c->deadline);
+        int64_t next = c->not_before ? c->not_before : c->deadline;
+        if (next < due)
+            due = next;
         o->polls[FIRST_CLIENT + i] = (struct pollfd){ .fd = c->not_before ? -1 : c->fd,
                                                       .events = events_of(c) };
     }
@@ -339,12 +330,12 @@ static int64_t arrange(const tn_offer *o)
 
 static int wait_until(const tn_offer *o, int64_t due)
 {
-    int64_t left = due == INT64_MAX ? 0 : due - tn_clock();
+    int64_t left = due - tn_clock();
+    int timeout = left < INT_MAX ? (int)left : INT_MAX;
     if (left < 0)
-        left = 0;
-    int timeout = -1;
-    if (due != INT64_MAX)
-        timeout = left < INT_MAX ? (int)left : INT_MAX;
+        timeout = 0;
+    if (due == INT64_MAX)
+        timeout = -1;           /* no limit */
     return tn_socket_calls.poll(o->polls, FIRST_CLIENT + o->nclients, timeout);
 }
 

@@ -15,6 +15,10 @@
 #define SO_PEERGROUPS 59
 #endif
 
+/* glibc declares these with other parameter types. */
+static int bind_to(int fd, const struct sockaddr *address, socklen_t n)    { return bind(fd, address, n); }
+static int connect_to(int fd, const struct sockaddr *address, socklen_t n) { return connect(fd, address, n); }
+
 static int get_option(int fd, int level, int name, void *value, socklen_t *n)
 {
     return getsockopt(fd, level, name, value, n);
@@ -23,16 +27,6 @@ static int get_option(int fd, int level, int name, void *value, socklen_t *n)
 static int accept_from(int fd, struct sockaddr *address, socklen_t *n, int flags)
 {
     return accept4(fd, address, n, flags);
-}
-
-static int bind_to(int fd, const struct sockaddr *address, socklen_t n)
-{
-    return bind(fd, address, n);
-}
-
-static int connect_to(int fd, const struct sockaddr *address, socklen_t n)
-{
-    return connect(fd, address, n);
 }
 
 struct tn_socket_calls tn_socket_calls = {

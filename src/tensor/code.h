@@ -1,7 +1,6 @@
-/* tensor/code.h - the bits of one element: the only place that knows how
- * elements lie in bytes.
+/* tensor/code.h - the bits of one element: the only place that knows how elements are packed into bytes.
  *
- * Here and not behind a call: loops over elements live on them. */
+ * Inline, because loops over elements call them. */
 #ifndef TN_TENSOR_CODE_H
 #define TN_TENSOR_CODE_H
 
@@ -25,8 +24,8 @@ static inline float tn_float_of(uint32_t bits)
     return x;
 }
 
-/* The byte where element `i`, narrower than a byte, begins, and its first bit
- * there.  Eight elements take `bits` bytes. */
+/* The first byte of element `i`, which is narrower than a byte, and its first bit there.  Eight elements take
+ * `bits` bytes. */
 static inline uint64_t tn_packed_byte(uint64_t i, unsigned bits) { return i / 8 * bits + i % 8 * bits / 8; }
 static inline unsigned tn_packed_bit(uint64_t i, unsigned bits)  { return (unsigned)(i % 8) * bits % 8; }
 
@@ -55,8 +54,7 @@ static inline void tn_packed_put(uint8_t *data, uint64_t i, unsigned bits, uint6
         p[1] = (uint8_t)((p[1] & ~(mask >> 8)) | word >> 8);
 }
 
-/* Element `i` of a packed array of elements of `bits` bits: 1 to 8, 16, 32 or
- * 64.  i * bits must not overflow. */
+/* Element `i` of a packed array; `bits` is 1 to 8, 16, 32 or 64.  i * bits must not overflow. */
 static inline uint64_t tn_code_get(const void *data, uint64_t i, unsigned bits)
 {
     const uint8_t *p = data;

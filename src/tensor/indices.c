@@ -1,11 +1,11 @@
-/* tensor/indices.c - in what words a wrong index is refused. */
+/* tensor/indices.c - messages for wrong indices. */
 #include "tensor/indices.h"
 
 #include <stdio.h>
 
 #include <tenon/tensor.h>
 
-/* A number as it was meant. */
+/* An index with its sign. */
 typedef struct meant { char text[24]; } meant;
 static meant show(tn_dtype dtype, uint64_t n)
 {

@@ -1,5 +1,4 @@
-/* tensor/indices.h - indices and row pointers of sparse tensors: which are
- * right, and in what words one that is not is refused.  (code.h reads them.) */
+/* tensor/indices.h - checks of indices and row pointers of sparse tensors, and their messages. */
 #ifndef TN_TENSOR_INDICES_H
 #define TN_TENSOR_INDICES_H
 
@@ -16,11 +15,11 @@ tn_fault tn_index_fault(tn_dtype dtype, uint64_t entry, uint32_t dimension, int6
 typedef struct tn_indices_text { char text[120]; } tn_indices_text;
 tn_indices_text tn_indices_show(uint64_t linear, uint32_t rank, const int64_t *shape);
 
-/* One row pointer among its like: number `i` of 0 .. rows, to `entries` entries. */
+/* Row pointer `i` of 0 .. rows, of a tensor with `entries` entries. */
 typedef struct tn_row_pointer {
     tn_dtype dtype;
     uint64_t i, rows, entries;
-    uint64_t before, found;     /* the one before it (0 for the first), and itself */
+    uint64_t before, found;     /* the previous one (0 for the first), and this one */
 } tn_row_pointer;
 
 static inline bool tn_row_pointer_is_right(const tn_row_pointer *p)

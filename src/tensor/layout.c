@@ -95,7 +95,7 @@ tn_status tn_layout_strides(const char *layout, const int64_t *shape, const char
                             tn_error *err)
 {
     uint32_t order[TN_MAX_RANK];
-    int64_t made[TN_MAX_RANK], next = 1;
+    int64_t strides[TN_MAX_RANK], next = 1;
     tn_status status = tn_layout_order(layout, memory, order, err);
     if (status != TN_OK)
         return status;
@@ -107,10 +107,10 @@ tn_status tn_layout_strides(const char *layout, const int64_t *shape, const char
             return tn_fail(err, TN_ERR_ARGUMENT, "dimension %c has an extent of %" PRId64, memory[i], extent);
         if (!fits)
             return tn_fail(err, TN_ERR_LIMIT, "the stride of dimension %c does not fit 63 bits", memory[i]);
-        made[order[i]] = next;
-        /* that of the outermost may not: no stride is made of it */
+        strides[order[i]] = next;
+        /* the last product may overflow: no stride uses it */
         fits = !__builtin_mul_overflow(next, extent, &next);
     }
-    memcpy(stride, made, rank * sizeof *stride);
+    memcpy(stride, strides, rank * sizeof *stride);
     return TN_OK;
 }

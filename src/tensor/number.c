@@ -1,5 +1,4 @@
-/* tensor/number.c - any element as an exact number, and any number as an
- * element: the definition of every cast. */
+/* tensor/number.c - elements as exact numbers and back: the definition of every cast. */
 #include "tensor/number.h"
 #include "base/random.h"
 
@@ -20,7 +19,7 @@ bool tn_dtype_has_nan(const tn_dtype_info *type)
     return type->specials != TN_SPECIALS_NONE;
 }
 
-/* Fields of a float lie above the bits that tf32 ignores. */
+/* Below the fields of a float; only tf32 has some. */
 static unsigned ignored_bits(const tn_dtype_info *type)
 {
     return type->specials == TN_SPECIALS_E8M0 ? 0
