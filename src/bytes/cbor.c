@@ -494,11 +494,6 @@ static void put_head(tn_buf *b, unsigned major, uint64_t value)
         put_wide(b, major, 24 + width, value, 1u << width);
 }
 
-void tn_cbor_put_u64(tn_buf *b, uint64_t value)
-{
-    put_head(b, UINT, value);
-}
-
 void tn_cbor_put_i64(tn_buf *b, int64_t value)
 {
     if (value < 0)
@@ -560,32 +555,10 @@ void tn_cbor_put_bytes(tn_buf *b, const void *data, size_t n)
     tn_buf_put(b, data, n);
 }
 
-void tn_cbor_put_bool(tn_buf *b, bool value)
-{
-    put_head(b, SIMPLE, value ? SIMPLE_TRUE : SIMPLE_FALSE);
-}
-
-void tn_cbor_put_null(tn_buf *b)
-{
-    put_head(b, SIMPLE, SIMPLE_NULL);
-}
-
-void tn_cbor_put_array(tn_buf *b, uint64_t count)
-{
-    put_head(b, ARRAY, count);
-}
-
-void tn_cbor_put_map(tn_buf *b, uint64_t count)
-{
-    put_head(b, MAP, count);
-}
-
-void tn_cbor_open_map(tn_buf *b)
-{
-    put_wide(b, MAP, INDEFINITE, 0, 0);
-}
-
-void tn_cbor_close(tn_buf *b)
-{
-    put_wide(b, SIMPLE, INDEFINITE, 0, 0);
-}
+void tn_cbor_put_bool(tn_buf *b, bool value) { put_head(b, SIMPLE, value ? SIMPLE_TRUE : SIMPLE_FALSE); }
+void tn_cbor_put_null(tn_buf *b)                  { put_head(b, SIMPLE, SIMPLE_NULL); }
+void tn_cbor_put_u64(tn_buf *b, uint64_t value)   { put_head(b, UINT, value); }
+void tn_cbor_put_array(tn_buf *b, uint64_t count) { put_head(b, ARRAY, count); }
+void tn_cbor_put_map(tn_buf *b, uint64_t count)   { put_head(b, MAP, count); }
+void tn_cbor_open_map(tn_buf *b)                  { put_wide(b, MAP, INDEFINITE, 0, 0); }
+void tn_cbor_close(tn_buf *b)                     { put_wide(b, SIMPLE, INDEFINITE, 0, 0); }

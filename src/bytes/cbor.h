@@ -123,10 +123,7 @@ static inline tn_text tn_cbor_take_text(tn_cbor *c, const char *expected)
     return tn_cbor_text_unusual(c, expected);
 }
 
-static inline tn_text tn_cbor_text(tn_cbor *c)
-{
-    return tn_cbor_take_text(c, "text");
-}
+static inline tn_text tn_cbor_text(tn_cbor *c) { return tn_cbor_take_text(c, "text"); }
 
 static inline bool tn_cbor_key(tn_cbor *c, tn_text *key)
 {

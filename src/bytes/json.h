@@ -126,20 +126,9 @@ static inline bool tn_json_next(tn_json *j, char bracket)
     return true;
 }
 
-static inline bool tn_json_object(tn_json *j)
-{
-    return tn_json_open(j, '{');
-}
-
-static inline bool tn_json_array(tn_json *j)
-{
-    return tn_json_open(j, '[');
-}
-
-static inline bool tn_json_item(tn_json *j)
-{
-    return tn_json_next(j, ']');
-}
+static inline bool tn_json_object(tn_json *j) { return tn_json_open(j, '{'); }
+static inline bool tn_json_array(tn_json *j)  { return tn_json_open(j, '['); }
+static inline bool tn_json_item(tn_json *j)   { return tn_json_next(j, ']'); }
 
 static inline tn_text tn_json_string(tn_json *j)
 {

@@ -210,10 +210,7 @@ tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error 
     return status;
 }
 
-void tn_sink_listen(tn_sink *sink, tn_listener listener)
-{
-    sink->listener = listener;
-}
+void tn_sink_listen(tn_sink *sink, tn_listener listener) { sink->listener = listener; }
 
 void tn_sink_expect(tn_sink *sink, const tn_identity *read, bool locked)
 {
@@ -645,10 +642,7 @@ static tn_status publish_memory(tn_sink *s, uint64_t size, tn_error *err)
     return TN_OK;
 }
 
-int tn_sink_fd(const tn_sink *sink)
-{
-    return sink->fd;
-}
+int tn_sink_fd(const tn_sink *sink) { return sink->fd; }
 
 void tn_sink_free(tn_sink *sink)
 {

@@ -265,15 +265,8 @@ tn_status tn_sink_set_open(const char *path, const char *like, tn_sink_set **set
     return TN_OK;
 }
 
-void tn_sink_set_listen(tn_sink_set *set, tn_listener listener)
-{
-    set->listener = listener;
-}
-
-void tn_sink_set_limit(tn_sink_set *set, size_t limit)
-{
-    set->descriptors.limit = limit;
-}
+void tn_sink_set_listen(tn_sink_set *set, tn_listener listener) { set->listener = listener; }
+void tn_sink_set_limit(tn_sink_set *set, size_t limit)          { set->descriptors.limit = limit; }
 
 tn_status tn_sink_set_add(tn_sink_set *set, tn_sink **sink, tn_error *err)
 {

@@ -49,10 +49,7 @@ void tn_source_close(tn_source *source)
         source->kind->close(source);
 }
 
-uint64_t tn_source_size(const tn_source *source)
-{
-    return source->size;
-}
+uint64_t tn_source_size(const tn_source *source) { return source->size; }
 
 enum { BY_THE_KERNEL = 256 << 10 };
 

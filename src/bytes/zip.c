@@ -19,16 +19,8 @@ enum {
     DAY = 1 << 5 | 1            /* 1980-01-01: the same input gives the same bytes */
 };
 
-/* The four bytes that were found instead of a mark. */
-static tn_quoted found_mark(const uint8_t *bytes)
-{
-    return tn_quote((const char *)bytes, 4);
-}
-
-static tn_cur cursor(const uint8_t *bytes, size_t n)
-{
-    return (tn_cur){ .base = bytes, .end = n };
-}
+static tn_quoted found_mark(const uint8_t *bytes)    { return tn_quote((const char *)bytes, 4); }
+static tn_cur cursor(const uint8_t *bytes, size_t n) { return (tn_cur){ .base = bytes, .end = n }; }
 
 /* --- finding the directory --- */
 
@@ -259,20 +251,9 @@ tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_z
 
 /* --- writing --- */
 
-static void put_at_most_32(tn_buf *b, uint64_t v)
-{
-    tn_buf_put_le(b, v < MOST_32 ? v : MOST_32, 4);
-}
-
-static bool is_far(const tn_zip_member *m)
-{
-    return m->local >= MOST_32;
-}
-
-static unsigned version_of(const tn_zip_member *m)
-{
-    return m->wide || is_far(m) ? VERSION64 : VERSION;
-}
+static void put_at_most_32(tn_buf *b, uint64_t v)  { tn_buf_put_le(b, v < MOST_32 ? v : MOST_32, 4); }
+static bool is_far(const tn_zip_member *m)         { return m->local >= MOST_32; }
+static unsigned version_of(const tn_zip_member *m) { return m->wide || is_far(m) ? VERSION64 : VERSION; }
 
 static unsigned flags_of(tn_text name)
 {

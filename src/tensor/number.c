@@ -9,21 +9,14 @@ static uint64_t ones(unsigned n)
 
 /* --- what a type can hold ------------------------------------------------ */
 
-bool tn_dtype_has_infinity(const tn_dtype_info *type)
-{
-    return type->specials == TN_SPECIALS_IEEE;
-}
-
-bool tn_dtype_has_nan(const tn_dtype_info *type)
-{
-    return type->specials != TN_SPECIALS_NONE;
-}
+bool tn_dtype_has_infinity(const tn_dtype_info *type) { return type->specials == TN_SPECIALS_IEEE; }
+bool tn_dtype_has_nan(const tn_dtype_info *type)      { return type->specials != TN_SPECIALS_NONE; }
 
 /* Below the fields of a float; only tf32 has some. */
 static unsigned ignored_bits(const tn_dtype_info *type)
 {
-    return type->specials == TN_SPECIALS_E8M0 ? 0
-                                              : type->bits - 1u - type->exponent_bits - type->mantissa_bits;
+    unsigned fields = 1u + type->exponent_bits + type->mantissa_bits;
+    return type->specials == TN_SPECIALS_E8M0 ? 0 : type->bits - fields;
 }
 
 static uint64_t sign_bit(const tn_dtype_info *type)
