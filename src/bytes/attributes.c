@@ -1,5 +1,6 @@
 /* bytes/attributes.c - a new file like the old one. */
 #include "bytes/attributes.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,12 +14,12 @@
 
 #define ACL "system.posix_acl_access"
 
-enum { MOST = 1 << 16 };        /* bytes of a list of names, and of a value: the kernel's limits */
+enum { MOST = 1 << 16 };        /* bytes of a list of names or of a value; the kernel's limits */
 
-/* The old file.  What may not be read is looked at through /proc. */
+/* The old file.  One that may not be read is looked at through /proc. */
 typedef struct old_file {
-    int         fd;             /* -1: it is gone */
-    char        path[40];       /* "": fd is open for reading */
+    int         fd;             /* -1: removed */
+    char        path[40];       /* in /proc; "": fd is open for reading */
     struct stat st;
 } old_file;
 
@@ -32,7 +33,7 @@ static void lose(tn_lost *lost, const char *format, ...)
     if (n >= 0 && (size_t)n < left)
         n += vsnprintf(lost->text + lost->length + n, left - (size_t)n, format, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= left)         /* no half of an item */
+    if (n < 0 || (size_t)n >= left)         /* drop an item that does not fit */
         lost->text[lost->length] = '\0';
     else
         lost->length += (size_t)n;
@@ -98,13 +99,13 @@ static bool has_none(int error_number)
     return error_number == ENODATA || error_number == EOPNOTSUPP || error_number == ENOSYS;
 }
 
-/* A list gives access to users and groups by name, and takes it from some: it
- * is kept with the owner and group that it speaks of, or not at all. */
+/* An access list grants and denies access by user and group, so it is kept only together with owner and
+ * group. */
 static void keep_acl(const old_file *old, int to, kept *k, uint8_t *value, tn_lost *lost)
 {
     ssize_t n = get_value(old, ACL, value, MOST);
     if (n < 0 && has_none(errno)) {
-        (void)fremovexattr(to, ACL);        /* the folder's own, which new files are given */
+        (void)fremovexattr(to, ACL);        /* the default list of the folder */
         k->acl = true;
         return;
     }
@@ -115,9 +116,9 @@ static void keep_acl(const old_file *old, int to, kept *k, uint8_t *value, tn_lo
     lose(lost, "access list");
 }
 
-/* Who was in the group and is now one of the others, or the other way round,
- * had what both had, at least; the old owner, who is now one of these, had what
- * the owner had.  A list may have denied something to anybody. */
+/* If the group changes, users move between group and others, so both get what both had.  If the owner
+ * changes, the old owner is now one of these, so they get at most what the owner had.  A lost list may have
+ * denied anything to anybody. */
 static mode_t narrow(mode_t mode, const kept *k)
 {
     mode_t owner = mode >> 6 & 7, group = mode >> 3 & 7, other = mode & 7;
@@ -151,16 +152,11 @@ typedef struct copying {
     tn_lost        *lost;
 } copying;
 
-static bool begins(const char *name, const char *with)
-{
-    return strncmp(name, with, strlen(with)) == 0;
-}
-
-/* Of the content, not of the file; or the access list, which is done. */
+/* Checksums of the content, and the access list, which keep_acl() has set. */
 static bool is_left_out(const char *name)
 {
     return strcmp(name, "security.ima") == 0 || strcmp(name, "security.evm") == 0 ||
-           begins(name, "system.posix_acl_");
+           tn_begins_with(name, "system.posix_acl_");
 }
 
 static void copy_one(const copying *c, const char *name)
@@ -178,12 +174,12 @@ static void copy_one(const copying *c, const char *name)
         lose(c->lost, "attribute %s", tn_quote_z(name).text);
 }
 
-/* Other access lists (NFS) belong to the system and are set after the mode,
- * which would change them; the rest before it, which may forbid it. */
+/* Access lists of NFS ("system.") are set after the mode, which would change them; the others before it,
+ * because the mode may forbid it. */
 static void copy_attributes(const copying *c, const char *names, ssize_t n, bool of_system)
 {
     for (const char *name = names; name < names + n; name += strlen(name) + 1)
-        if (begins(name, "system.") == of_system && !is_left_out(name))
+        if (tn_begins_with(name, "system.") == of_system && !is_left_out(name))
             copy_one(c, name);
 }
 
@@ -196,7 +192,7 @@ static void keep_all(const old_file *old, int to, char *buffer, tn_lost *lost)
     ssize_t n = list_names(old, names, MOST);
     if (n < 0 && !has_none(errno))
         lose(lost, "extended attributes");
-    (void)fchmod(to, S_IRUSR | S_IWUSR);    /* nobody else, until all is as it should be */
+    (void)fchmod(to, S_IRUSR | S_IWUSR);    /* only the owner, until all is done */
     keep_owner(old, to, &k, lost);
     copy_attributes(&c, names, n, false);
     keep_acl(old, to, &k, value, lost);

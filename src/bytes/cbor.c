@@ -1,7 +1,6 @@
 /* bytes/cbor.c - the CBOR reader and writer.
  *
- * A failure makes the data end where reading stood, so every function that
- * takes an item finds "the end" afterwards; only those that count ask `status`. */
+ * After a failure the data ends at the current position, so only functions that count items test `status`. */
 #include "bytes/cbor.h"
 
 #include <float.h>
@@ -18,7 +17,7 @@ enum { UINT = 0, NEGATIVE = 1, BYTES = 2, TEXT = 3, ARRAY = 4, MAP = 5, TAG = 6,
 enum { SIMPLE_FALSE = 20, SIMPLE_TRUE, SIMPLE_NULL, SIMPLE_BYTE = 24, HALF, SINGLE, DOUBLE };
 enum { INDEFINITE = 31, BREAK = 0xff };
 
-#define UNTIL_BREAK UINT64_MAX     /* in tn_cbor.left: more than any count that was believed */
+#define UNTIL_BREAK UINT64_MAX     /* in tn_cbor.left: more than any valid count */
 
 /* The first bytes of every item: its major type and a number. */
 typedef struct head {
@@ -196,7 +195,7 @@ const char *tn_cbor_keep(tn_cbor *c, tn_text text)
 
 /* --- arrays and maps --- */
 
-/* Enters a container whose head was at `at`.  Its count is believed only if that many items can follow. */
+/* Enters a container whose head was at `at`, if as many items as it says can follow. */
 static inline bool enter(tn_cbor *c, size_t at, const head *h)
 {
     size_t left = c->end - c->pos;
@@ -228,7 +227,7 @@ bool tn_cbor_map(tn_cbor *c)
     return take_major(c, MAP, "a map", &h) && enter(c, at, &h);
 }
 
-bool tn_cbor_next_unusual(tn_cbor *c)
+bool tn_cbor_next_slow(tn_cbor *c)
 {
     if (c->status)
         return false;
@@ -245,7 +244,7 @@ bool tn_cbor_next_unusual(tn_cbor *c)
 
 /* --- numbers and words --- */
 
-uint64_t tn_cbor_u64_unusual(tn_cbor *c)
+uint64_t tn_cbor_u64_slow(tn_cbor *c)
 {
     head h;
     return take_major(c, UINT, "an integer that is not negative", &h) ? h.value : 0;
@@ -379,7 +378,7 @@ static void take_chunks(tn_cbor *c, unsigned major, tn_text *value)
         return;
     }
     *value = (tn_text){ joined, total };
-    c->pos = begin;             /* once more, to copy: known to be good now */
+    c->pos = begin;             /* again, to copy: the chunks are valid */
     while (take_chunk(c, major, &chunk)) {
         memcpy(joined, chunk.ptr, chunk.len);
         joined += chunk.len;
@@ -398,7 +397,7 @@ static tn_text take_string(tn_cbor *c, unsigned major, const char *expected)
     return value;
 }
 
-tn_text tn_cbor_text_unusual(tn_cbor *c, const char *expected)
+tn_text tn_cbor_text_slow(tn_cbor *c, const char *expected)
 {
     return take_string(c, TEXT, expected);
 }
@@ -442,7 +441,7 @@ static void take_any(tn_cbor *c, level levels[])
     }
 }
 
-/* tn_cbor_item() for a container that may be a map: left only between two entries. */
+/* tn_cbor_item() for a container that may be a map, which must not end before a value. */
 static bool next_any(tn_cbor *c, level *l)
 {
     if (l->value_due && c->pos < c->end && c->data[c->pos] == BREAK)
@@ -527,7 +526,7 @@ void tn_cbor_put_f64(tn_buf *b, double value)
     uint64_t double_bits;
     uint32_t single_bits;
     uint16_t half_bits;
-    if (isnan(value) || isinf(value)) {                     /* one NaN stands for all */
+    if (isnan(value) || isinf(value)) {                     /* all NaNs become one */
         uint64_t infinity = value > 0 ? 0x7c00 : 0xfc00;
         put_wide(b, SIMPLE, HALF, isnan(value) ? 0x7e00 : infinity, 2);
         return;

@@ -1,9 +1,8 @@
 /* bytes/cbor.h - one CBOR (RFC 8949) pull parser and one writer.
  *
- * Works like bytes/json.h: the caller asks for what it expects, a failed
- * reader stays failed.  Accepts definite and indefinite lengths, any width of
- * integer, and skips tags in front of an item.  Nothing is allocated but for
- * strings that come in chunks. */
+ * Works like bytes/json.h: the caller asks for what it expects, a failed reader stays failed.  Accepts
+ * definite and indefinite lengths, any width of integer, and skips tags in front of an item.  Nothing is
+ * allocated but for strings that come in chunks. */
 #ifndef TN_BYTES_CBOR_H
 #define TN_BYTES_CBOR_H
 
@@ -17,8 +16,8 @@
 
 typedef enum tn_cbor_type {
     TN_CBOR_END, TN_CBOR_UINT, TN_CBOR_NEGATIVE, TN_CBOR_BYTES, TN_CBOR_TEXT, TN_CBOR_ARRAY, TN_CBOR_MAP,
-    TN_CBOR_FLOAT, TN_CBOR_FALSE, TN_CBOR_TRUE, TN_CBOR_NULL, TN_CBOR_OTHER     /* undefined and other simple
-                                                                                 * values */
+    TN_CBOR_FLOAT, TN_CBOR_FALSE, TN_CBOR_TRUE, TN_CBOR_NULL,
+    TN_CBOR_OTHER               /* undefined and other simple values */
 } tn_cbor_type;
 
 typedef struct tn_cbor {
@@ -34,7 +33,7 @@ typedef struct tn_cbor {
 
 void tn_cbor_init(tn_cbor *c, const void *data, size_t n, tn_arena *arena);
 
-/* What comes next, without taking it (tags are stepped over). */
+/* The type of the next item, which is not taken; tags are skipped. */
 tn_cbor_type tn_cbor_peek(tn_cbor *c);
 
 /* true: an item of an array, or a key of any type, follows; false: the end was taken */
@@ -76,15 +75,13 @@ void tn_cbor_put_map(tn_buf *b, uint64_t count);
 void tn_cbor_open_map(tn_buf *b);                   /* indefinite: items follow, then tn_cbor_close() */
 void tn_cbor_close(tn_buf *b);
 
-/* An index of 100,000 tensors is read through the functions below, so what is
- * usual (small numbers, short ASCII text) is inline here and all the rest,
- * every failure included, is in cbor.c.  After a failure the data ends at
- * `pos`, and nothing is usual any more. */
-bool     tn_cbor_next_unusual(tn_cbor *c);
-uint64_t tn_cbor_u64_unusual(tn_cbor *c);
-tn_text  tn_cbor_text_unusual(tn_cbor *c, const char *expected);
+/* The fast paths, for an index of 100,000 tensors: small numbers, short ASCII text.  Everything else,
+ * including every failure, is in cbor.c.  After a failure the data ends at `pos`, so no fast path applies. */
+bool     tn_cbor_next_slow(tn_cbor *c);
+uint64_t tn_cbor_u64_slow(tn_cbor *c);
+tn_text  tn_cbor_text_slow(tn_cbor *c, const char *expected);
 
-/* Whether no byte has its high bit set; in loads that overlap rather than a loop over odd bytes. */
+/* Whether no byte has its high bit set.  Overlapping loads replace a loop over the last bytes. */
 static inline bool tn_cbor_is_ascii(const uint8_t *p, size_t n)
 {
     uint64_t a = 0, b = 0;
@@ -107,7 +104,7 @@ static inline bool tn_cbor_is_ascii(const uint8_t *p, size_t n)
 static inline bool tn_cbor_item(tn_cbor *c)
 {
     if (c->status || c->left[c->depth - 1] == 0 || c->left[c->depth - 1] == UINT64_MAX)
-        return tn_cbor_next_unusual(c);
+        return tn_cbor_next_slow(c);
     c->left[c->depth - 1]--;
     return true;
 }
@@ -120,7 +117,7 @@ static inline tn_text tn_cbor_take_text(tn_cbor *c, const char *expected)
         c->pos += 1 + n;
         return (tn_text){ (const char *)c->data + c->pos - n, n };
     }
-    return tn_cbor_text_unusual(c, expected);
+    return tn_cbor_text_slow(c, expected);
 }
 
 static inline tn_text tn_cbor_text(tn_cbor *c) { return tn_cbor_take_text(c, "text"); }
@@ -137,7 +134,7 @@ static inline uint64_t tn_cbor_u64(tn_cbor *c)
 {
     if (c->pos < c->end && c->data[c->pos] < 24)
         return c->data[c->pos++];
-    return tn_cbor_u64_unusual(c);
+    return tn_cbor_u64_slow(c);
 }
 
 #endif

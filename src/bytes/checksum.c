@@ -142,7 +142,7 @@ static tn_checksum find_kind(const char *text, const char **digits)
 {
     for (size_t i = 0; i < PREFIXES; i++) {
         *digits = text + strlen(prefixes[i].text);
-        if (strncmp(text, prefixes[i].text, strlen(prefixes[i].text)) == 0)
+        if (tn_begins_with(text, prefixes[i].text))
             return prefixes[i].kind;
     }
     return TN_CHECKSUM_UNKNOWN;

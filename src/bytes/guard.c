@@ -17,12 +17,11 @@
 #define SYS_mmap SYS_mmap2
 #endif
 
-/* The handler may interrupt anything, so it takes no lock: it reads a slot
- * between two looks at its turn.  Whoever is in the handler for a slot reads
- * memory that is guarded by it, so that slot is not being changed; one that is,
- * is another's. */
+/* The handler may interrupt anything, so it takes no lock.  It reads a slot between two reads of its version.
+ * A slot that is being changed is never the one that the handler needs, because its memory is still in
+ * use. */
 struct tn_guard {
-    atomic_uint      turn;      /* odd: being changed */
+    atomic_uint      version;   /* odd: being changed */
     atomic_uintptr_t base;      /* 0: free */
     atomic_ullong    extent, grain, offset;
     atomic_int       fd;
@@ -38,14 +37,14 @@ enum { SLOTS = 64 };
 
 typedef struct slots {
     struct tn_guard        slot[SLOTS];
-    _Atomic(struct slots *) next;       /* never freed: the handler may be anywhere in here */
+    _Atomic(struct slots *) next;       /* never freed: the handler may read it at any time */
 } slots;
 
 static slots first;
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
-/* Handlers that stood where ours stands now.  There are several where programs
- * have put theirs over ours: each is written once, before `latest` leads to it. */
+/* Previous handlers: several if programs have installed theirs over ours.  Each is written once, before
+ * `latest` points to it. */
 enum { MAX_OTHERS = 16 };
 static struct sigaction others[MAX_OTHERS];
 static int nothers;
@@ -59,16 +58,15 @@ int (*tn_guard_sigaction)(int number, const struct sigaction *action, struct sig
 
 static bool read_slot(const tn_guard *g, tn_guarded *what)
 {
-    unsigned turn = atomic_load(&g->turn);
+    unsigned version = atomic_load(&g->version);
     *what = (tn_guarded){ .base = (void *)atomic_load(&g->base), .extent = atomic_load(&g->extent),
                           .grain = atomic_load(&g->grain),
                           .offset = atomic_load(&g->offset), .fd = atomic_load(&g->fd),
                           .writable = atomic_load(&g->writable) };
-    return what->base && turn % 2 == 0 && atomic_load(&g->turn) == turn;
+    return what->base && version % 2 == 0 && atomic_load(&g->version) == version;
 }
 
-/* The system call itself: mmap() is not among the functions that a handler may
- * call, and sanitizers put theirs in its place. */
+/* The system call itself: a handler may not call mmap(), and sanitizers replace it. */
 static bool map_zeros(uint8_t *where, uint64_t n, bool writable)
 {
     int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -76,7 +74,7 @@ static bool map_zeros(uint8_t *where, uint64_t n, bool writable)
            -1;
 }
 
-/* Notes the first harm only: what follows may follow from it. */
+/* Notes the first harm only: later ones may be its consequence. */
 static void note(tn_guard *g, tn_harm harm, uint64_t at)
 {
     if (atomic_load(&g->harm) != TN_HARM_NONE)
@@ -85,8 +83,7 @@ static void note(tn_guard *g, tn_harm harm, uint64_t at)
     atomic_store(&g->harm, harm);
 }
 
-/* Zeros for all that lies beyond the end of the file; if the page that was
- * missed does not, for that page, which could not be read. */
+/* Maps zeros for everything beyond the end of the file, or for the one page that could not be read. */
 static bool mend(tn_guard *g, const tn_guarded *what, uint64_t missed)
 {
     struct stat st;
@@ -122,8 +119,8 @@ static bool mend_at(uintptr_t address)
     return g && mend(g, &what, address - (uintptr_t)what.base);
 }
 
-/* Whose turn it is.  A handler that was put over ours, and ours over it again,
- * may hand the signal back: then it goes to the very first. */
+/* If a handler was installed over ours and ours over it again, it may pass the signal back to us.  Then the
+ * signal goes to the very first handler. */
 static const struct sigaction *next_handler(siginfo_t *info)
 {
     int i = info->si_errno == PASSED_ON ? 0 : atomic_load(&latest);
@@ -132,8 +129,7 @@ static const struct sigaction *next_handler(siginfo_t *info)
     return &others[i];
 }
 
-/* As if we were not there.  Without a handler the process ends: by the same
- * fault once more, or by the signal that somebody sent. */
+/* Without another handler the process ends: the fault occurs again, or the signal is raised again. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     const struct sigaction *next = next_handler(info);
@@ -158,15 +154,15 @@ static void on_bus(int number, siginfo_t *info, void *context)
     errno = saved;
 }
 
-/* ---- outside of it ---- */
+/* ---- outside the handler ---- */
 
-/* sa_handler and sa_sigaction are one. */
+/* sa_handler and sa_sigaction are a union. */
 static bool same_handler(const struct sigaction *a, const struct sigaction *b)
 {
     return a->sa_handler == b->sa_handler && (a->sa_flags & SA_SIGINFO) == (b->sa_flags & SA_SIGINFO);
 }
 
-/* Every time, for a program may have put another handler in place of ours. */
+/* Called for every guard, because a program may have replaced our handler. */
 static int install(void)
 {
     struct sigaction now, ours = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_ONSTACK };
@@ -204,7 +200,7 @@ static tn_guard *free_slot(void)
 
 static void change(tn_guard *g, const tn_guarded *what)
 {
-    atomic_fetch_add(&g->turn, 1);
+    atomic_fetch_add(&g->version, 1);
     atomic_store(&g->base, (uintptr_t)what->base);
     atomic_store(&g->extent, what->extent);
     atomic_store(&g->grain, what->grain);
@@ -212,7 +208,7 @@ static void change(tn_guard *g, const tn_guarded *what)
     atomic_store(&g->fd, what->fd);
     atomic_store(&g->writable, what->writable);
     atomic_store(&g->harm, TN_HARM_NONE);
-    atomic_fetch_add(&g->turn, 1);
+    atomic_fetch_add(&g->version, 1);
 }
 
 tn_status tn_guard_add(const tn_guarded *what, tn_guard **guard, tn_error *err)

@@ -45,7 +45,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Asks again and again: a lock that is waited for in the kernel may never come. */
+/* Polls, because waiting in the kernel has no time limit. */
 tn_lock tn_identity_lock(int fd, unsigned seconds)
 {
     double end = now() + seconds;
@@ -88,7 +88,7 @@ tn_status tn_identity_claim(int folder, const char *name, const tn_identity *rea
         status = tn_fail(err, TN_ERR_IO,
                          "is locked by another program, for more than %d seconds: it is not replaced",
                          WAIT_SECONDS);
-    else                        /* again: it may have changed while we waited */
+    else                        /* it may have changed while we waited */
         status = tn_identity_check(folder, name, read, err);
     if (status && fd >= 0)
         close(fd);

@@ -1,7 +1,6 @@
 /* bytes/json.c - the JSON reader and writer.
  *
- * A failure makes the text end where reading stood, so every function finds
- * "the end" afterwards and the hot paths need not test `status`. */
+ * After a failure the text ends at the current position, so the hot paths need not test `status`. */
 #include "bytes/json.h"
 
 #include <fenv.h>
@@ -79,7 +78,7 @@ static bool unexpected_char(tn_json *j, size_t pos, const char *expected)
     return unexpected(j, expected);
 }
 
-/* --- moving about --- */
+/* --- positions --- */
 
 static bool text_ends_inside_character(const uint8_t *s, size_t left)
 {
@@ -136,7 +135,7 @@ tn_json_type tn_json_peek(tn_json *j)
     return type;
 }
 
-bool tn_json_open_unusual(tn_json *j, char bracket)
+bool tn_json_open_slow(tn_json *j, char bracket)
 {
     if (!take(j, bracket))
         return unexpected(j, bracket == '{' ? "an object" : "an array");
@@ -150,7 +149,7 @@ bool tn_json_open_unusual(tn_json *j, char bracket)
     return true;
 }
 
-bool tn_json_next_unusual(tn_json *j, char bracket)
+bool tn_json_next_slow(tn_json *j, char bracket)
 {
     if (take(j, bracket)) {
         j->depth--;
@@ -183,9 +182,8 @@ static inline uint64_t load8(const char *p)
     return v;
 }
 
-/* Eight bytes at a time: a byte below n leaves its high bit set in v - n*ones
- * unless it had it before.  A borrow disturbs only bytes above a hit, and the
- * lowest hit is the one that counts. */
+/* Eight bytes at a time: a byte below n has its high bit set in v - n*ones, unless it had it before.  A
+ * borrow affects only bytes above the first hit. */
 size_t tn_json_plain_end(const char *text, size_t p, size_t end)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -202,7 +200,7 @@ size_t tn_json_plain_end(const char *text, size_t p, size_t end)
     return p;
 }
 
-/* Four hexadecimal digits at p; fails and gives UINT32_MAX when they are none. */
+/* Four hexadecimal digits at p; UINT32_MAX after a failure. */
 static uint32_t take_hex4(tn_json *j, size_t p)
 {
     uint32_t value = 0;
@@ -217,7 +215,7 @@ static uint32_t take_hex4(tn_json *j, size_t p)
     return value;
 }
 
-/* Reads \uXXXX at p, or the pair that one code point above U+FFFF needs; length or 0. */
+/* Reads \uXXXX at p, or a surrogate pair: its length, or 0 after a failure. */
 static size_t take_unicode_escape(tn_json *j, size_t p, uint32_t *code)
 {
     uint32_t high = take_hex4(j, p + 2);
@@ -274,7 +272,7 @@ static size_t put_utf8(char *out, uint32_t code)
     return n;
 }
 
-/* Decodes a string that check_string() has passed.  No escape is shorter than what it stands for. */
+/* Decodes a string that check_string() accepted.  No escape is shorter than its character. */
 static tn_text unescape(tn_json *j, size_t p, size_t end)
 {
     char *out = tn_arena_alloc(j->arena, end - p);
@@ -297,7 +295,7 @@ static tn_text unescape(tn_json *j, size_t p, size_t end)
     return (tn_text){ out, n };
 }
 
-/* Takes a string and checks every escape; gives where its text begins and its closing quote. */
+/* Takes a string and checks every escape; sets where its text begins and its closing quote. */
 static bool check_string(tn_json *j, size_t *begin, size_t *close)
 {
     if (!take(j, '"'))
@@ -324,7 +322,7 @@ static bool check_string(tn_json *j, size_t *begin, size_t *close)
     }
 }
 
-tn_text tn_json_string_unusual(tn_json *j)
+tn_text tn_json_string_slow(tn_json *j)
 {
     size_t begin, close;
     if (!check_string(j, &begin, &close))
@@ -346,7 +344,7 @@ const char *tn_json_keep(tn_json *j, tn_text text)
     return copy;
 }
 
-bool tn_json_colon_unusual(tn_json *j)
+bool tn_json_colon_slow(tn_json *j)
 {
     return take(j, ':') || unexpected_char(j, j->pos, "':' after a key");
 }
@@ -434,7 +432,7 @@ static uint64_t take_integer(tn_json *j, uint64_t lowest, uint64_t highest, bool
     return value;
 }
 
-uint64_t tn_json_u64_unusual(tn_json *j)
+uint64_t tn_json_u64_slow(tn_json *j)
 {
     bool negative;
     return take_integer(j, 0, UINT64_MAX, &negative);
@@ -447,9 +445,8 @@ int64_t tn_json_i64(tn_json *j)
     return negative && magnitude ? -(int64_t)(magnitude - 1) - 1 : (int64_t)magnitude;
 }
 
-/* strtod and printf follow the thread's locale, where a point may be a comma.
- * uselocale() (POSIX) changes it for this thread alone and serves both, which
- * strtod_l() does not; the C locale costs no memory in the usual libraries. */
+/* strtod() and printf() use the thread's locale, where the point may be a comma.  uselocale() changes it for
+ * this thread and for both functions. */
 typedef struct c_locale {
     locale_t c, before;
 } c_locale;
@@ -469,7 +466,6 @@ static void c_locale_leave(c_locale *l)
     freelocale(l->c);
 }
 
-/* Whatever the rounding mode of the program is. */
 static double nearest(const char *text)
 {
     int before = fegetround();
@@ -548,7 +544,7 @@ void tn_json_null(tn_json *j)
     take_word(j, "null", "null");
 }
 
-/* Checks a string that nobody wants. */
+/* Checks a string without decoding it. */
 static inline void skip_string(tn_json *j)
 {
     size_t begin = j->pos + tn_json_is_next(j, '"'), close = tn_json_plain_end(j->text, begin, j->end);
@@ -583,12 +579,12 @@ static bool skip_to_value(tn_json *j, bool in_object)
     if (!tn_json_next(j, '}'))
         return false;
     skip_string(j);
-    return tn_json_colon_unusual(j);
+    return tn_json_colon_slow(j);
 }
 
 void tn_json_skip(tn_json *j)
 {
-    bool is_object[TN_JSON_MAX_DEPTH + 1];      /* of each container opened here, by the depth it is in */
+    bool is_object[TN_JSON_MAX_DEPTH + 1];      /* of each container opened here, by depth */
     unsigned outside = j->depth;
     take_head(j, is_object);
     while (j->depth > outside && !j->status) {
@@ -656,8 +652,7 @@ void tn_json_put_f64(tn_buf *b, double value)
         b->bad = true;
         return;
     }
-    /* 15 digits show every decimal of up to 15 digits, and 17 every double; the smallest doubles have
-     * less. */
+    /* 15 digits keep every decimal of up to 15 digits, 17 every double; subnormals have fewer digits. */
     char text[40];
     int digits = fabs(value) < DBL_MIN ? 1 : 15;
     do

@@ -1,9 +1,8 @@
 /* bytes/json.h - one strict JSON pull parser and one writer, used everywhere.
  *
- * RFC 8259, UTF-8, no tree, no allocation but for strings with escapes.  The
- * caller asks for what it expects; anything else fails the reader.  A failed
- * reader stays failed and yields empty values, so a whole record is read and
- * `status` tested once:
+ * RFC 8259, UTF-8, no tree, no allocation but for strings with escapes.  The caller asks for what it expects;
+ * anything else fails the reader.  A failed reader stays failed and yields empty values, so a whole record is
+ * read and `status` tested once:
  *
  *     tn_json_object(&j);
  *     tn_text key;
@@ -43,7 +42,7 @@ typedef struct tn_json {
 /* Begins to read; checks that all of the text is UTF-8. */
 void tn_json_init(tn_json *j, const char *text, size_t n, tn_arena *arena);
 
-/* What comes next, without taking it; TN_JSON_END at the end or after a failure. */
+/* The type of the next value, which is not taken; TN_JSON_END at the end or after a failure. */
 tn_json_type tn_json_peek(tn_json *j);
 
 static inline bool     tn_json_object(tn_json *j);              /* takes '{' */
@@ -83,15 +82,14 @@ void tn_json_put_key(tn_buf *b, const char *key);   /* of the next member: a com
 void tn_json_put_shape(tn_buf *b, uint32_t rank, const int64_t *shape);
 void tn_json_put_f64(tn_buf *b, double value);      /* shortest digits that read back the same; finite only */
 
-/* Headers of 100,000 tensors are read through the functions below, so what is
- * usual (no white space, no escapes, small numbers) is inline here and all the
- * rest, every failure included, is in json.c.  After a failure the text ends
- * at `pos`, and nothing is usual any more. */
-bool     tn_json_open_unusual(tn_json *j, char bracket);
-bool     tn_json_next_unusual(tn_json *j, char bracket);
-bool     tn_json_colon_unusual(tn_json *j);
-tn_text  tn_json_string_unusual(tn_json *j);
-uint64_t tn_json_u64_unusual(tn_json *j);
+/* The fast paths, for headers of 100,000 tensors: no white space, no escapes, small numbers.  Everything
+ * else, including every failure, is in json.c.  After a failure the text ends at `pos`, so no fast path
+ * applies. */
+bool     tn_json_open_slow(tn_json *j, char bracket);
+bool     tn_json_next_slow(tn_json *j, char bracket);
+bool     tn_json_colon_slow(tn_json *j);
+tn_text  tn_json_string_slow(tn_json *j);
+uint64_t tn_json_u64_slow(tn_json *j);
 
 /* The first '"', '\' or control character from p on, or `end`. */
 __attribute__((pure)) size_t tn_json_plain_end(const char *text, size_t p, size_t end);
@@ -104,7 +102,7 @@ static inline bool tn_json_is_next(const tn_json *j, char c)
 static inline bool tn_json_open(tn_json *j, char bracket)
 {
     if (!tn_json_is_next(j, bracket) || j->depth == TN_JSON_MAX_DEPTH)
-        return tn_json_open_unusual(j, bracket);
+        return tn_json_open_slow(j, bracket);
     j->pos++;
     j->depth++;
     j->first = true;
@@ -121,7 +119,7 @@ static inline bool tn_json_next(tn_json *j, char bracket)
         return false;
     }
     if (j->first || !tn_json_is_next(j, ','))
-        return tn_json_next_unusual(j, bracket);
+        return tn_json_next_slow(j, bracket);
     j->pos++;
     return true;
 }
@@ -139,7 +137,7 @@ static inline tn_text tn_json_string(tn_json *j)
             return (tn_text){ j->text + begin, close - begin };
         }
     }
-    return tn_json_string_unusual(j);
+    return tn_json_string_slow(j);
 }
 
 static inline bool tn_json_key(tn_json *j, tn_text *key)
@@ -148,7 +146,7 @@ static inline bool tn_json_key(tn_json *j, tn_text *key)
         return false;
     *key = tn_json_string(j);
     if (!tn_json_is_next(j, ':'))
-        return tn_json_colon_unusual(j);
+        return tn_json_colon_slow(j);
     j->pos++;
     return true;
 }
@@ -162,7 +160,7 @@ static inline uint64_t tn_json_u64(tn_json *j)
     /* 1 to 19 digits cannot have wrapped */
     if (p - j->pos - 1 >= 19 || (j->text[j->pos] == '0' && p - j->pos > 1) ||
         p == j->end || (j->text[p] != ',' && j->text[p] != ']'))
-        return tn_json_u64_unusual(j);
+        return tn_json_u64_slow(j);
     j->pos = p;
     return value;
 }

@@ -1,9 +1,8 @@
 /* bytes/libcrypto.c - the digests of libcrypto, each fetched once.
  *
- * Fetching searches through the providers, which costs more than the digest of a
- * small tensor.  It is done in a library context of our own: where an allocation
- * fails while the default context is made, libcrypto 3.0 goes on with the half of
- * it and reads NULL, while a new context is made whole or not at all. */
+ * Fetching costs more than the digest of a small tensor.  It uses a library context of our own: if an
+ * allocation fails while libcrypto 3.0 creates the default context, it continues with an incomplete one and
+ * reads NULL. */
 #include "bytes/libcrypto.h"
 #include "base/error.h"
 
@@ -20,8 +19,7 @@ static struct fetched {
 
 static pthread_mutex_t fetching = PTHREAD_MUTEX_INITIALIZER;
 
-/* A failure is not remembered: memory may be there the next time.  What is left of it goes with its
- * context. */
+/* A failure is not remembered: there may be memory the next time. */
 static EVP_MD *fetch(tn_crypto_digest kind)
 {
     struct fetched *f = &digests[kind];
@@ -39,8 +37,7 @@ static EVP_MD *fetch(tn_crypto_digest kind)
 tn_status tn_crypto_begin(tn_crypto_digest kind, EVP_MD_CTX **context, tn_error *err)
 {
     EVP_MD *digest = fetch(kind);
-    if (!digest)                /* libcrypto calls a digest unsupported too where memory ran out on the way to
-                                 * it */
+    if (!digest)                /* libcrypto says "unsupported" also if memory ran out */
         return tn_fail(err, TN_ERR_NOMEM, "libcrypto gives no %s: out of memory, or built without it",
                        names[kind]);
     *context = EVP_MD_CTX_new();

@@ -1,5 +1,6 @@
 /* bytes/place.c - the folder and the name that a path leads to. */
 #include "bytes/place.h"
+#include "base/text.h"
 #include "bytes/identity.h"
 
 #include <errno.h>
@@ -35,8 +36,7 @@ bool tn_folder_of(const char *path, char folder[PATH_MAX])
 static tn_status enter_folder(tn_place *place, int from, const char *path, tn_error *err)
 {
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = tn_base_name(path);
     if (!tn_folder_of(path, folder) || strlen(name) >= sizeof place->name)
         return tn_fail_errno(err, ENAMETOOLONG, "cannot open its folder");
     int fd = openat(from, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -68,9 +68,8 @@ bool tn_is_named(int folder, const char *name, int fd)
            tn_same_file(&there, &open);
 }
 
-/* A temporary file whose lock can be had belongs to nobody: its writer holds
- * the lock until the name is gone.  A writer that was about to take the lock
- * notices (create_named). */
+/* A temporary file that is not locked has no writer any more: a writer holds the lock until the name is gone.
+ * A writer that has not locked its file yet notices the removal (create_named). */
 static void remove_if_forgotten(int folder, const char *name)
 {
     int flags = O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
@@ -111,8 +110,7 @@ void tn_sink_remove_litter(int folder)
 
 /* ---- opening ---- */
 
-/* -1 where the file system has no unnamed files, and where there is no /proc,
- * without which an unnamed file cannot be named later. */
+/* -1 if the file system has no unnamed files, or if there is no /proc to name one later. */
 static int create_unnamed(tn_sink *s, mode_t mode)
 {
     char self[40];
@@ -138,8 +136,7 @@ static int create_named(tn_sink *s, mode_t mode)
             continue;
         if (fd < 0)
             break;
-        /* Another sink may have taken it for litter before it was locked.
-         * Where files cannot be locked at all nobody can. */
+        /* Another sink may have removed it before it was locked, unless files cannot be locked at all. */
         bool lost = tn_sink_calls.flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         if (!lost && tn_is_named(s->folder, s->temp, fd))
             return fd;
@@ -150,13 +147,13 @@ static int create_named(tn_sink *s, mode_t mode)
     return -1;
 }
 
-/* What takes the place of another is the owner's alone until it is published. */
+/* Only the owner can access a file that replaces another, until it is published. */
 tn_status tn_sink_create(tn_sink *s, tn_error *err)
 {
     mode_t mode = s->exists ? 0600 : 0666;
     s->fd = create_unnamed(s, mode);
     if (s->fd < 0)
-        s->fd = create_named(s, mode);      /* says why if that is impossible too */
+        s->fd = create_named(s, mode);
     return s->fd < 0 ? tn_fail_write(err, errno) : TN_OK;
 }
 
@@ -219,7 +216,7 @@ void tn_sink_expect(tn_sink *sink, const tn_identity *read, bool locked)
     sink->read = *read;
 }
 
-/* The file may be gone from the name already: then the name counts. */
+/* If the file does not have the name any more, the name counts. */
 bool tn_sink_replaces(const tn_sink *sink, const tn_identity *read, const char *path)
 {
     struct stat ours, theirs;
@@ -276,7 +273,7 @@ tn_status tn_sink_open_memory(tn_buf *out, tn_sink **sink, tn_error *err)
 
 /* ---- writing ---- */
 
-/* Fills up to `size` with zeroes.  The lock is held. */
+/* Extends to `size` with zeros.  The lock is held. */
 static bool extend_memory(tn_buf *bytes, uint64_t size)
 {
     if (size > SIZE_MAX)
@@ -310,7 +307,7 @@ tn_status tn_sink_write_open(tn_sink *sink, uint64_t offset, const void *data, s
             continue;
         int problem = done < 0 ? errno : EIO;
         if (done <= 0 && problem == EFAULT)
-            tn_guard_touch(p, n);       /* a mapped input that is gone: its own error is the one to tell */
+            tn_guard_touch(p, n);       /* a mapped input was truncated: its error is reported instead */
         if (done <= 0)
             return tn_fail_write(err, problem);
         p += done;
@@ -346,8 +343,8 @@ void tn_sink_begin_sync(tn_sink *sink, uint64_t offset, size_t n)
     tn_sink_release(sink);
 }
 
-/* On tmpfs allocating first costs 3 % with one writing thread and nothing with
- * two; on ext4 it saves 10 % or more.  So it is done everywhere. */
+/* On tmpfs allocating first costs 3 % with one writing thread and nothing with two; on ext4 it saves 10 % or
+ * more. */
 tn_status tn_sink_reserve_open(tn_sink *sink, uint64_t size, tn_error *err)
 {
     int result;
@@ -392,7 +389,7 @@ static bool share(const copy *c, uint64_t n)
     return tn_sink_calls.clone_range(c->to_fd, &range) == 0;
 }
 
-/* Copies in the kernel; *n is what is left when that is impossible. */
+/* Copies in the kernel; *n is the rest if that is not possible. */
 static tn_status copy_in_kernel(copy *c, uint64_t *n, tn_error *err)
 {
     while (*n) {
@@ -438,8 +435,8 @@ static tn_status copy_plain(copy *c, uint64_t n, tn_error *err)
     return status || n == 0 ? status : copy_by_hand(c, n, err);
 }
 
-/* How many of n bytes lie before the first whole block, and how many in whole
- * blocks: none when the two sides lie differently in theirs. */
+/* How many of n bytes are before the first whole block, and how many in whole blocks: none if the two offsets
+ * within a block differ. */
 static void find_blocks(const copy *c, uint64_t n, uint64_t *before, uint64_t *blocks)
 {
     struct statvfs fs;
@@ -517,8 +514,7 @@ static int link_as_temp(tn_sink *s)
     return -1;
 }
 
-/* Moves the temporary name to the final one, which must be free.  NFS knows no
- * such rename but has links; FAT has no links but knows the rename. */
+/* NFS has no RENAME_NOREPLACE but has links; FAT has no links but has RENAME_NOREPLACE. */
 int tn_rename_if_free(int from_folder, const char *from, int folder, const char *name)
 {
     if (tn_sink_calls.renameat2(from_folder, from, folder, name, RENAME_NOREPLACE) == 0)
@@ -531,7 +527,7 @@ int tn_rename_if_free(int from_folder, const char *from, int folder, const char 
     return 0;
 }
 
-/* From here on two writers may race for the name: without `replace` the second one fails. */
+/* Two writers may race for the name: without `replace` the second one fails. */
 static tn_status give_name(tn_sink *s, tn_error *err)
 {
     if (s->temp[0] == '\0') {
@@ -550,7 +546,7 @@ static tn_status give_name(tn_sink *s, tn_error *err)
     return TN_OK;
 }
 
-/* Gives it its name if nobody has changed what was read. */
+/* Gives the file its name if the file that was read is unchanged. */
 tn_status tn_sink_take_place(tn_sink *s, tn_error *err)
 {
     int lock = -1;
@@ -575,8 +571,7 @@ int tn_sync_fd(int fd)
     return result;
 }
 
-/* What has the name now, if anything has, is what is replaced: it may not be
- * what was there when the sink was opened. */
+/* The file that has the name now may not be the one from when the sink was opened. */
 static tn_status keep_attributes(tn_sink *s, tn_error *err)
 {
     struct stat now;
@@ -603,7 +598,7 @@ tn_status tn_sink_settle_file(tn_sink *s, uint64_t size, tn_error *err)
     tn_status status = TN_OK;
     if (!fits_file(0, size))
         return fail_range(err, 0, size);
-    if (!s->nameless && !s->member.set)          /* members have them since they were made */
+    if (!s->nameless && !s->member.set)         /* members got them when they were created */
         status = keep_attributes(s, err);
     if (status)
         return status;
@@ -612,8 +607,7 @@ tn_status tn_sink_settle_file(tn_sink *s, uint64_t size, tn_error *err)
     return TN_OK;
 }
 
-/* Too late to undo, and a disk that fails here would not let us.  EINVAL: a file system that does not sync
- * folders. */
+/* A failure here cannot be undone.  EINVAL: the file system does not sync folders. */
 tn_status tn_sink_sync_folder(tn_sink *s, tn_error *err)
 {
     tn_sink_tell(&s->listener, &s->lost, "file");
@@ -657,7 +651,7 @@ tn_status tn_sink_publish(tn_sink *sink, uint64_t size, tn_error *err)
     tn_status status = fits_file(0, size) ? TN_OK : fail_range(err, 0, size);
     if (!status)
         status = sink->out ? publish_memory(sink, size, err) : publish_file(sink, size, err);
-    tn_sink_abandon(sink);      /* what is published it no longer holds */
+    tn_sink_abandon(sink);      /* frees it; the published bytes are not its own any more */
     return status;
 }
 

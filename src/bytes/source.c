@@ -1,6 +1,7 @@
 /* bytes/source.c - the table of sources by name, memory, and what all sources do. */
 #include "bytes/source_kind.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "bytes/guard.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ static const tn_source_kind *const kinds[] = {
 tn_status tn_source_open(const char *name, tn_io io, tn_source **source, tn_error *err)
 {
     const tn_source_kind *const *kind = kinds;
-    while (strncmp(name, (*kind)->scheme, strlen((*kind)->scheme)) != 0)
+    while (!tn_begins_with(name, (*kind)->scheme))
         kind++;
     return (*kind)->open(name, io, source, err);
 }
@@ -69,8 +70,8 @@ const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t
     return source->base && inside(source, offset, n) ? source->base + offset : NULL;
 }
 
-/* A cut that raises no signal is one inside a page, whose rest is zeros: then so
- * is the last byte that was seen. */
+/* Truncation inside a page raises no signal, but the rest of the page reads as zeros, and so does the last
+ * byte of the range. */
 tn_status tn_source_check_range(const tn_source *s, uint64_t offset, uint64_t n, tn_error *err)
 {
     uint64_t at;
@@ -86,7 +87,7 @@ tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer,
         return outside(source, offset, n, err);
     if (!source->base)
         return source->kind->read(source, offset, buffer, n, err);
-    /* so many bytes are copied faster by the kernel, which maps nothing for it */
+    /* pread() is faster for many bytes, because it maps no pages */
     if (n >= BY_THE_KERNEL && tn_source_read_by_kernel(source, offset, buffer, n, &status, err))
         return status;
     if (n)

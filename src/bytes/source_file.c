@@ -87,7 +87,7 @@ static bool close_unused(tn_cached_fd *cached)
     return true;
 }
 
-/* Of all sources of the process. */
+/* Shared by all sources of the process. */
 static tn_fd_list open_files = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static const tn_fd_cache cache = { &open_files, reopen, close_unused };
 
@@ -140,10 +140,8 @@ static tn_status check_regular(mode_t mode, tn_error *err)
     return tn_fail(err, TN_ERR_IO, "is a %s: expected a regular file", kind);
 }
 
-/* Maps the whole file, guarded.  PRIVATE, because some file systems (FUSE with direct
- * I/O) refuse SHARED; for reading there is no other difference.  No madvise:
- * neither SEQUENTIAL, WILLNEED nor POPULATE_READ moved a checksum over cached
- * or uncached files by a tenth. */
+/* Maps the whole file, guarded.  PRIVATE, because some file systems (FUSE with direct I/O) refuse SHARED; for
+ * reading they are the same.  No madvise(): it changed the time of a checksum by less than a tenth. */
 static tn_status map_whole(file *f, tn_error *err)
 {
     static const uint8_t nothing[1];
@@ -180,7 +178,7 @@ static tn_status share_descriptor(file *f, const char *path, tn_error *err)
     return TN_OK;
 }
 
-/* Takes over fd, also when it fails; `path` may be NULL. */
+/* Owns fd, also if it fails; `path` may be NULL. */
 static tn_status open_taken(int fd, const char *path, tn_io io, tn_source **source, tn_error *err)
 {
     struct stat st;
@@ -214,9 +212,8 @@ static tn_status open_taken(int fd, const char *path, tn_io io, tn_source **sour
 
 static tn_status open_path(const char *path, tn_io io, tn_source **source, tn_error *err)
 {
-    /* Looking first spares devices, which opening alone may disturb, and finds
-     * sockets, which cannot be opened.  What appears in between is caught by
-     * O_NONBLOCK (a FIFO) and by the look at the open file. */
+    /* stat() first: opening may disturb a device, and sockets cannot be opened.  A FIFO that appears in
+     * between is caught by O_NONBLOCK, everything else by fstat(). */
     struct stat st;
     if (stat(path, &st) != 0)
         return tn_fail_errno(err, errno, "cannot open");
@@ -280,7 +277,7 @@ tn_status tn_source_check(const tn_source *s, tn_error *err)
     tn_harm harm = s->guard ? tn_guard_harm(s->guard, &at) : TN_HARM_NONE;
     if (look(s, &st) && (uint64_t)st.st_size < s->size)
         return fail_shrunk(s->size, (uint64_t)st.st_size, err);
-    if (harm == TN_HARM_CUT)            /* and has grown again */
+    if (harm == TN_HARM_CUT)            /* the file has grown again */
         return fail_shrunk(s->size, at, err);
     return harm ? tn_fail_at(err, TN_ERR_IO, at, "cannot read: %s", strerror(EIO)) : TN_OK;
 }

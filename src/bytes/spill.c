@@ -12,7 +12,7 @@
 
 enum { ZEROS = 1 << 16 };
 
-/* Says that it is the temporary file that failed; one beside the output is named by the output's name. */
+/* The text says that it is the temporary file, unless it is next to the output: then the error names that. */
 static tn_status fail_file(const char *beside, const tn_error *why, tn_error *err)
 {
     const char *where = beside ? "" : "a temporary file (TMPDIR says where): ";
@@ -31,7 +31,7 @@ static tn_status open_file(tn_spill *s, const char *beside, tn_error *err)
     return status ? fail_file(beside, &why, err) : TN_OK;
 }
 
-/* Blocks that are not there could not be had when they are written to: no signal may come then. */
+/* Allocates all blocks: writing to a mapped hole on a full disk would raise a signal. */
 static tn_status fill_holes(const tn_spill *s, tn_error *err)
 {
     static const uint8_t zeros[ZEROS];
@@ -58,7 +58,7 @@ static tn_status map_file(tn_spill *s, tn_error *err)
     return TN_OK;
 }
 
-/* Few bytes are on the heap, whatever they are for; true: that is all. */
+/* true: the bytes are few and on the heap (NULL: out of memory). */
 static bool fits_memory(tn_spill *s, uint64_t size)
 {
     tn_spill_free(s);

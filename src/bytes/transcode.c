@@ -35,14 +35,13 @@ static int compare_keys(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Fails the reader if two of the keys from `first` on are the same.  Sorted, not
- * hashed: no choice of keys makes that slow. */
+/* Fails the reader if two keys from `first` on are equal.  Sorting has no slow worst case, unlike hashing. */
 static void refuse_duplicates(encoder *e, size_t first)
 {
     qsort(e->keys + first, e->nkeys - first, sizeof *e->keys, compare_keys);
     for (size_t i = first + 1; i < e->nkeys; i++) {
         const key *k = &e->keys[i];
-        if (k->text.len != k[-1].text.len || memcmp(k->text.ptr, k[-1].text.ptr, k->text.len) != 0)
+        if (!tn_text_equal(k->text, k[-1].text))
             continue;
         e->j->pos = k->at;
         tn_json_reject(e->j, TN_ERR_CORRUPT, "expected every key once but found %s again",
@@ -51,7 +50,7 @@ static void refuse_duplicates(encoder *e, size_t first)
     }
 }
 
-/* Puts a container's head in front of the items written from `at` on. */
+/* Inserts the head of a container before its items, which begin at `at`. */
 static void insert_head(tn_buf *out, size_t at, uint64_t count, void (*put_head)(tn_buf *, uint64_t))
 {
     size_t end = out->size;
@@ -147,7 +146,7 @@ static void encode_value(encoder *e)
         tn_cbor_put_null(e->out);
         break;
     default:
-        tn_json_skip(e->j);     /* no value is here: fails and says so */
+        tn_json_skip(e->j);     /* not a value: fails */
         break;
     }
 }
@@ -197,8 +196,8 @@ static bool decode_float(tn_cbor *c, tn_buf *out)
     return true;
 }
 
-/* False when JSON has nothing like it.  Failures of `c` and things that JSON
- * has, but that would come back otherwise, are seen by the caller. */
+/* False if JSON has no such value.  The caller checks for failures of `c`, and that the JSON reads back as
+ * the same CBOR. */
 static bool decode_item(tn_cbor *c, tn_buf *out)
 {
     tn_text text;
@@ -219,7 +218,7 @@ static bool decode_item(tn_cbor *c, tn_buf *out)
     }
 }
 
-/* Whether the JSON text comes back as these very bytes.  Sets out->bad when memory ran out. */
+/* Whether the JSON reads back as the same bytes.  Sets out->bad if memory ran out. */
 static bool comes_back(tn_buf *out, size_t begin, const void *item, size_t n, tn_arena *arena)
 {
     tn_json j;

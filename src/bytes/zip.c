@@ -22,17 +22,16 @@ enum {
 static tn_quoted found_mark(const uint8_t *bytes)    { return tn_quote((const char *)bytes, 4); }
 static tn_cur cursor(const uint8_t *bytes, size_t n) { return (tn_cur){ .base = bytes, .end = n }; }
 
-/* --- finding the directory --- */
+/* --- the directory --- */
 
-/* What the end of an archive says. */
+/* The end record of an archive. */
 typedef struct ending {
     bool     found;
-    uint64_t at;                /* where it stands: the directory ends there */
+    uint64_t at;                /* its offset: the directory ends there */
     uint64_t disk, count, count_here, size, offset;
 } ending;
 
-/* The last place in the file's tail where an end could be: it is followed by
- * a comment up to the end of the file. */
+/* The last position where an end could be: a comment up to the end of the file follows it. */
 static bool find_end(const uint8_t *tail, size_t n, size_t *at)
 {
     for (size_t i = n >= END_BYTES ? n - END_BYTES + 1 : 0; i-- > 0;) {
@@ -59,7 +58,7 @@ static void read_end(tn_cur *c, unsigned disk, unsigned count, unsigned size, en
     e->offset = tn_cur_le(c, size);
 }
 
-/* Numbers that do not fit are in another record, which a locator before this one points to. */
+/* A locator before the end points to a record with numbers that do not fit. */
 static tn_status read_end64(const tn_source *source, ending *e, tn_error *err)
 {
     uint8_t bytes[END64_BYTES];
@@ -117,8 +116,8 @@ static tn_status find_ending(const tn_source *source, ending *e, tn_error *err)
     if (!status && !e->found)
         status = tn_fail_at(err, TN_ERR_TRUNCATED, size,
                             "expected the end of a zip archive in the last %zu bytes but found none", n);
-    /* Some writers have a zip64 end where there is no need for it: then something is between the directory
-     * and this one. */
+    /* Some writers add a zip64 end without need: then there is something between the directory and this
+     * end. */
     bool wide = !status && (e->count == MOST_16 || e->size == MOST_32 || e->offset == MOST_32 ||
                             e->offset + e->size != e->at);
     return wide ? read_end64(source, e, err) : status;
@@ -149,7 +148,7 @@ tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory
 
 /* --- members --- */
 
-/* Takes what did not fit 32 bits from the extra field; false when it is not there. */
+/* Takes numbers that do not fit 32 bits from the extra field; false: they are missing. */
 static bool take_zip64(tn_cur extra, tn_zip_member *m)
 {
     bool wide = m->decoded == MOST_32 || m->size == MOST_32 || m->local == MOST_32;
@@ -198,7 +197,7 @@ tn_status tn_zip_next(tn_zip_directory *d, tn_zip_member *m, tn_error *err)
     return TN_OK;
 }
 
-/* The local header repeats the name: where it does not, two readers could see two archives. */
+/* If the name in the local header differed, two readers could see two different archives. */
 static tn_status check_name(const tn_source *source, const tn_zip_member *m, uint64_t at, tn_error *err)
 {
     uint8_t buffer[256];

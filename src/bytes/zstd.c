@@ -7,23 +7,22 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/* What one of libzstd's threads compresses at a time; changing it changes the
- * output.  At level 3 half of it would save half of the 20 MB a thread takes
- * and cost 5 % of size on data that repeats itself (none on weights). */
+/* What one thread of libzstd compresses at a time; changing it changes the output.  At level 3 half of it
+ * would save half of the 20 MB per thread and cost 5 % of size on repetitive data (none on weights). */
 #define JOB_SIZE   (4 << 20)
 #define LARGE_DECODER ((size_t)5 << 20)     /* is not kept from one part to the next: windows of 4 MiB are */
 
 typedef struct coder {
     ZSTD_CCtx *compressor;
     ZSTD_DCtx *decompressor;
-    uint8_t   *out;             /* a stream's output on its way to emit: out_size bytes */
+    uint8_t   *out;             /* buffer for emit(), out_size bytes */
     size_t     out_size;
-    uint64_t   left;            /* of a stream's announced size */
-    bool       at_end;          /* decoding: the last byte taken was a frame's last */
-    uint64_t   largest;         /* window that a frame may have */
-    bool       in_frame;        /* its header was seen */
-    uint8_t    header[TN_ZSTD_HEADER_MAX];      /* of a frame: bytes that the decoder has not got yet */
-    size_t     nheader, given;  /* so many, of which so many went to it */
+    uint64_t   left;            /* encoding: bytes of the stream still to come */
+    bool       at_end;          /* decoding: at the end of a frame */
+    uint64_t   largest;         /* largest window allowed */
+    bool       in_frame;        /* the header was read */
+    uint8_t    header[TN_ZSTD_HEADER_MAX];      /* of a frame, if it came in pieces */
+    size_t     nheader, given;  /* bytes of it, and how many of them libzstd has */
 } coder;
 
 static tn_status open_coder(void **state, tn_error *err)
@@ -48,7 +47,7 @@ static tn_status fail_zstd(tn_error *err, tn_status status, const char *what, si
     return tn_fail(err, status, "%s: %s", what, ZSTD_getErrorName(code));
 }
 
-/* A compressor in one known state: whatever it did before leaves no trace in the output. */
+/* Resets the compressor, so that earlier data does not affect the output. */
 static tn_status set_up(coder *z, int level, int workers, tn_error *err)
 {
     if (!z->compressor && !(z->compressor = ZSTD_createCCtx()))
@@ -95,8 +94,7 @@ static tn_status stream_begin(void *state, int level, uint64_t total, unsigned j
         if (!z->out)
             return tn_fail_nomem(err);
     }
-    /* Without threads libzstd would cut the data differently, and the same
-     * input would give other bytes: no quiet way round that. */
+    /* Without threads libzstd would split the data differently and give other bytes. */
     if (ZSTD_cParam_getBounds(ZSTD_c_nbWorkers).upperBound < 1)
         return tn_fail(err, TN_ERR_IO,
                        "cannot compress: expected a libzstd with threads, found one built without");
@@ -139,7 +137,7 @@ static tn_status stream_write(void *state, const void *data, size_t n, tn_emit_f
     return n ? pump(z, &in, ZSTD_e_continue, emit, context, err) : TN_OK;
 }
 
-/* The end comes without data, so that the last cut does not depend on how the caller cut his. */
+/* Ends without data, so that the output does not depend on how the caller split the input. */
 static tn_status stream_end(void *state, tn_emit_fn emit, void *context, tn_error *err)
 {
     coder *z = state;
@@ -152,7 +150,7 @@ static tn_status stream_end(void *state, tn_emit_fn emit, void *context, tn_erro
 
 /* ---- decoding ---- */
 
-/* What libzstd could do: how much it may is up to the caller. */
+/* The limit of libzstd; `largest` is ours. */
 static int largest_log(void)
 {
     return ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound;
@@ -192,8 +190,7 @@ static tn_status fail_decode(tn_error *err, size_t code)
     return fail_zstd(err, TN_ERR_CORRUPT, "zstd data does not decode", code);
 }
 
-/* Sees to it that a frame's window is known: its header is looked at where it lies, and kept where it comes
- * in pieces. */
+/* Reads the header of a frame to check its window.  A header that comes in pieces is collected. */
 static tn_status look_at_header(coder *z, ZSTD_inBuffer *in, tn_error *err)
 {
     const uint8_t *next = (const uint8_t *)in->src + in->pos;
@@ -217,7 +214,7 @@ static tn_status look_at_header(coder *z, ZSTD_inBuffer *in, tn_error *err)
     return TN_OK;
 }
 
-/* One call of the decoder, which stops at the end of a frame: first with what is left of its header. */
+/* Calls the decoder once, with the rest of a collected header first.  It stops at the end of a frame. */
 static size_t decode_once(coder *z, ZSTD_inBuffer *in, ZSTD_outBuffer *out)
 {
     ZSTD_inBuffer header = { z->header, z->nheader, z->given };
@@ -239,7 +236,7 @@ static tn_status decode(void *state, tn_coding *c, tn_error *err)
         if (status)
             return status;
         if (!z->in_frame)
-            break;              /* half a header: all was taken */
+            break;              /* an incomplete header: all input was taken */
         size_t code = decode_once(z, &in, &out);
         if (ZSTD_isError(code))
             return fail_decode(err, code);
@@ -249,8 +246,8 @@ static tn_status decode(void *state, tn_coding *c, tn_error *err)
             z->in_frame = false;
             z->nheader = z->given = 0;
         }
-        /* A full dst is no reason to stop: a frame may end in bytes that give
-         * no output.  All taken and room left means that nothing is held back. */
+        /* A full output is no reason to stop: a frame may end in bytes without output.  If all input is taken
+         * and there is room left, libzstd holds nothing back. */
         more = moved && (in.pos < in.size || z->given < z->nheader || (out.pos == out.size && !z->at_end));
     }
     tn_coding_advance(c, in.pos, out.pos);

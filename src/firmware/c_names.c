@@ -1,5 +1,6 @@
 /* firmware/c_names.c - names of tensors in C. */
 #include "firmware/c_names.h"
+#include "base/checked.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -119,7 +120,7 @@ static size_t stem_length(const char *name)
     const tn_format_info *format;
     for (size_t i = 0; (format = tn_format_at(i)) != NULL; i++) {
         const char *end = format->index_suffix;
-        if (end && n > strlen(end) && strcmp(name + n - strlen(end), end) == 0)
+        if (end && n > strlen(end) && tn_ends_with(name, end))
             return n - strlen(end);
     }
     const char *dot = strrchr(name, '.');
@@ -130,8 +131,7 @@ void tn_c_prefix(const char *path, char to[TN_EXPORT_MAX_NAME + 1])
 {
     const char *name = tn_base_name(path);
     char stem[256], words[TN_EXPORT_MAX_NAME + 1] = "";
-    snprintf(stem, sizeof stem, "%.*s",
-             (int)(stem_length(name) < sizeof stem ? stem_length(name) : sizeof stem - 1), name);
+    snprintf(stem, sizeof stem, "%.*s", (int)tn_min_u64(stem_length(name), sizeof stem - 1), name);
     tn_c_words(stem, words, sizeof words);
     if (is_letter(words[0]))
         memcpy(to, words, sizeof words);

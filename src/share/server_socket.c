@@ -1,11 +1,11 @@
 /* share/server_socket.c - a socket in the file system: bind it, replace a stale one, remove it. */
 #include "share/socket.h"
+#include "base/text.h"
 #include "bytes/identity.h"
 #include "bytes/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -17,13 +17,12 @@ enum {
 static tn_status enter_folder(tn_server_socket *p, const char *path, struct sockaddr_un *address,
                               tn_error *err)
 {
-    const char *slash = strrchr(path, '/');
     char folder[PATH_MAX];
     tn_status status = tn_socket_address(path, address, err);
     if (status)
         return status;
     tn_folder_of(path, folder);         /* fits: an address is shorter */
-    p->name = slash ? slash + 1 : path;
+    p->name = tn_base_name(path);
     p->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (p->folder < 0 && errno == EACCES)       /* may be entered, but not listed */
         p->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
