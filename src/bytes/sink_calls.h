@@ -1,5 +1,5 @@
-/* bytes/sink_calls.h - the system calls of a file sink in one table, so that
- * tests can make each of them fail, and act between any two of them. */
+/* bytes/sink_calls.h - the system calls of a file sink, in a table so that tests can make each of them fail
+ * and act between any two of them. */
 #ifndef TN_BYTES_SINK_CALLS_H
 #define TN_BYTES_SINK_CALLS_H
 

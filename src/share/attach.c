@@ -1,6 +1,5 @@
-/* share/attach.c - takes what another process offers: every item is checked, mapped
- * and opened, or none is.  All items are received first, because the server has a
- * time limit; opening them has none. */
+/* share/attach.c - receives items from another process: all of them are checked, mapped and opened, or none.
+ * They are received first, because the server has a time limit, and opened afterwards. */
 #include "base/arena.h"
 #include "base/options.h"
 #include "base/vector.h"
@@ -37,7 +36,7 @@ struct tn_attachment {
     size_t   withheld;
 };
 
-/* One conversation. */
+/* One connection. */
 typedef struct visit {
     tn_attach_options options;
     int               fd;
@@ -79,8 +78,7 @@ void tn_detach(tn_attachment *a)
 
 /* ---- one item ---- */
 
-/* Checked first: on a file system that the peer controls, even asking for the size
- * might never return. */
+/* Checked first: on a file system that the peer controls, even fstat() might never return. */
 static tn_status check_seals(int fd, int wanted, tn_error *err)
 {
     int seals = fcntl(fd, F_GET_SEALS);
@@ -92,7 +90,7 @@ static tn_status check_seals(int fd, int wanted, tn_error *err)
     return TN_OK;
 }
 
-/* The bytes of an index must not change while it is read: F_SEAL_WRITE, not only a promise for the future. */
+/* An index must not change while it is read, so F_SEAL_FUTURE_WRITE is not enough. */
 static tn_status open_file(const visit *v, item *it, tn_error *err)
 {
     const tn_wire *p = &it->wire;
@@ -150,7 +148,7 @@ static tn_status check_name(const tn_attachment *a, const char *name, tn_error *
     return TN_OK;
 }
 
-/* Keeps what came, to be opened later. */
+/* Keeps an item to open it later. */
 static tn_status take_item(const visit *v, tn_wire *p, int *fd, tn_error *err)
 {
     tn_attachment *a = v->a;
@@ -180,7 +178,7 @@ static tn_status open_all(const visit *v, tn_error *err)
     return status;
 }
 
-/* ---- the conversation ---- */
+/* ---- the protocol ---- */
 
 static tn_status receive(const visit *v, size_t *n, int *descriptor, tn_error *err)
 {
@@ -250,7 +248,7 @@ static tn_status check_owner(const visit *v, tn_error *err)
                      peer.uid, (uint32_t)geteuid());
 }
 
-/* *heard: the server has not hung up.  If it did, it may have sent a reason. */
+/* *heard is false if the server has closed the connection; it may have sent a reason. */
 static tn_status say(const visit *v, tn_wire_kind kind, bool *heard, tn_error *err)
 {
     tn_buf packet = { 0 };
@@ -270,8 +268,8 @@ static tn_status say(const visit *v, tn_wire_kind kind, bool *heard, tn_error *e
     return status;
 }
 
-/* Connects and says hello.  A server with too many silent connections closes the
- * oldest of them: who was too slow to be heard comes again, as long as there is time. */
+/* Connects and sends HELLO.  A server with too many silent connections closes the oldest; then we connect
+ * again until the deadline. */
 static tn_status greet(visit *v, const char *path, tn_error *err)
 {
     for (;;) {

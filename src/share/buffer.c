@@ -1,4 +1,4 @@
-/* share/buffer.c - counting references, checking arguments, asking the provider. */
+/* share/buffer.c - counts references, checks arguments and calls the provider. */
 #include "base/checked.h"
 #include "base/options.h"
 #include "bytes/guard.h"
@@ -25,7 +25,7 @@ static tn_buffer *new_buffer(const tn_provider *provider, uint64_t bytes)
     return b;
 }
 
-/* ---- making ---- */
+/* ---- allocating ---- */
 
 static tn_status check_options(uint64_t bytes, tn_buffer_options *o, tn_error *err)
 {
@@ -72,15 +72,12 @@ tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buf
     if (!provider->query(&why))
         return tn_fail(err, TN_ERR_UNSUPPORTED, "%s is not available: %s", provider->name, why);
     tn_buffer *b = new_buffer(provider, bytes);
-    if (!b)
-        return tn_fail_nomem(err);
-    status = provider->allocate(b, &own, err);
-    if (status) {
+    status = b ? provider->allocate(b, &own, err) : tn_fail_nomem(err);
+    if (status)
         free(b);
-        return status;
-    }
-    *buffer = b;
-    return TN_OK;
+    else
+        *buffer = b;
+    return status;
 }
 
 tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*release)(void *context),
@@ -144,7 +141,7 @@ tn_buffer_handle tn_buffer_handle_of(const tn_buffer *buffer)
     };
 }
 
-/* To the CPU as a device, memory of the host is where it is. */
+/* For the CPU as a device, the address of host memory is the CPU's. */
 tn_wia_mapping tn_buffer_mapping_of(const tn_buffer *buffer)
 {
     if (!(buffer->flags & TN_MEM_SHARED))

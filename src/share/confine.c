@@ -1,9 +1,7 @@
-/* share/confine.c - limits a process that talks to strangers to a list of system
- * calls, for all its threads; any other call fails with EPERM.
+/* share/confine.c - limits all threads of a process to a list of system calls; any other fails with EPERM.
  *
- * A forbidden call fails and does not end the process: other threads of the
- * program should fail as for a missing permission, and an attacker gains nothing
- * from the error. */
+ * A forbidden call does not end the process: other threads of the program see a missing permission, and an
+ * attacker gains nothing from the error. */
 #include "base/error.h"
 #include "share/confine.h"
 

@@ -1,15 +1,12 @@
-/* share/cuda.c - memory of a CUDA device, through the driver, which is loaded
- * when it is first needed.
+/* share/cuda.c - memory of a CUDA device.  The driver is loaded when it is first needed.
  *
- * The CPU does not see that memory.  tn_buffer_map() gives it a copy, which
- * tn_buffer_begin() brings up to date and tn_buffer_end() writes back.
- * TN_MEM_PINNED registers that copy with the driver, so that the device reaches
- * it without another one.
+ * The CPU cannot access that memory.  tn_buffer_map() creates a copy, tn_buffer_begin() updates it and
+ * tn_buffer_end() writes it back.  TN_MEM_PINNED registers the copy with the driver for direct transfers.
  *
- * CUDA may cut small allocations from a larger block and share all of it: whole
- * blocks are allocated, so that nothing else is shared.
+ * CUDA may take small allocations from a larger block and share all of it.  So whole blocks are allocated,
+ * and nothing else is shared.
  *
- * It has been run against the tests' stand-in for the driver only. */
+ * This code has only been run against the tests' replacement of the driver. */
 #include "base/checked.h"
 #include "base/sealed.h"
 #include "share/cuda_driver.h"
@@ -114,7 +111,7 @@ static bool query(const char **why)
     return !driver.why;
 }
 
-/* ---- a buffer's share of the device ---- */
+/* ---- the device memory of a buffer ---- */
 
 typedef struct memory {
     CUcontext   context;        /* retained */
@@ -122,7 +119,7 @@ typedef struct memory {
     bool        opened;         /* another process has allocated it */
 } memory;
 
-/* From here to leave(), calls of this thread mean the buffer's device. */
+/* Until leave(), calls of this thread use the buffer's device. */
 static tn_status enter(const tn_buffer *b, tn_error *err)
 {
     const memory *m = b->own;
@@ -151,7 +148,7 @@ static tn_status acquire(tn_buffer *b, tn_error *err)
     return check(result, "cannot use the CUDA device", err);
 }
 
-/* ---- the CPU's copy; all but unstage() between enter() and leave() ---- */
+/* ---- the CPU's copy; all but unstage() need enter() ---- */
 
 static tn_status stage(tn_buffer *b, tn_error *err)
 {
@@ -192,7 +189,7 @@ static tn_status fetch(const tn_buffer *b, tn_error *err)
     return check(result, "cannot copy from the CUDA device", err);
 }
 
-/* Waits for the device: another process may look at once. */
+/* Waits for the device, because another process may read at once. */
 static tn_status put_back(const tn_buffer *b, tn_error *err)
 {
     CUresult result = cuda.cuMemcpyHtoD_v2(b->device_address, b->base, (size_t)b->size);
@@ -240,7 +237,7 @@ static tn_status sync_copy(tn_buffer *b, bool begin, bool write, tn_error *err)
     return status;
 }
 
-/* ---- making, freeing ---- */
+/* ---- allocating, freeing ---- */
 
 static void free_cuda(tn_buffer *b)
 {
@@ -259,7 +256,7 @@ static void free_cuda(tn_buffer *b)
     free(m);
 }
 
-/* The number in the specification's JSON: nothing but different for each. */
+/* The number in WIA-AI-011 JSON; different for each buffer. */
 static int64_t next_number(void)
 {
     static atomic_int_least64_t last;

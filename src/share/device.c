@@ -1,4 +1,4 @@
-/* share/device.c - what devices ask of memory.  So far there is the host. */
+/* share/device.c - devices and their requirements for memory.  So far there is only the host. */
 #include <tenon/buffer.h>
 #include <tenon/device.h>
 #include <tenon/layout.h>
@@ -12,8 +12,7 @@
 #define RECOMMENDED_ALIGNMENT 256
 #define MAX_LAYOUTS           32
 
-/* Of tn_handle_query() those that hand over memory of the host.  cuda_ipc does
- * not, and asking it would load its driver. */
+/* The handle types for host memory, as in tn_handle_query().  Asking for cuda_ipc would load its driver. */
 static const size_t host_handles[] = { 0, 1, 3 };
 enum { MAX_HANDLES = sizeof host_handles / sizeof *host_handles };
 
@@ -37,7 +36,7 @@ static uint64_t memory_bytes(uint64_t page)
     return __builtin_mul_overflow(system_number(_SC_PHYS_PAGES), page, &bytes) ? 0 : bytes;
 }
 
-/* What the kernel says of huge pages of the usual size; 0 where it has none. */
+/* The default huge page size, or 0. */
 static uint64_t huge_page_size(void)
 {
     FILE *f = fopen("/proc/meminfo", "re");

@@ -1,4 +1,4 @@
-/* share/dlpack.c - arrays in and out of DLPack's structures. */
+/* share/dlpack.c - exports and imports arrays as DLPack. */
 #include "base/checked.h"
 #include "share/dlpack_abi.h"
 #include "share/provider.h"
@@ -11,10 +11,10 @@
 /* The address after the last element must be representable: others iterate that way. */
 #define MAX_REACH ((uint64_t)INT64_MAX / 2)
 
-/* ---- where elements are ---- */
+/* ---- strides ---- */
 
-/* The strides of an array, those of a dense one where `stride` is NULL or where
- * it decides nothing: along a single element, and where there are none. */
+/* The strides of an array.  They are those of a dense one if `stride` is NULL, along dimensions of one
+ * element, and if there are no elements. */
 static void settle_strides(uint32_t rank, const int64_t *shape, const int64_t *stride, int64_t *settled)
 {
     uint64_t count = 0;
@@ -37,8 +37,8 @@ typedef struct reach {
     uint64_t bytes;             /* of all, from the lowest to the highest */
 } reach;
 
-/* False: more than memory can have.  The array's size and strides are known to
- * be right otherwise; types narrower than a byte are dense. */
+/* False: larger than memory can be.  Size and strides are valid otherwise; types narrower than a byte are
+ * dense. */
 static bool find_reach(const tn_array *a, const int64_t *settled, reach *r)
 {
     *r = (reach){ .below = 0 };
@@ -107,9 +107,8 @@ static tn_status check_place(const tn_array *array, const int64_t *settled, cons
     return TN_OK;
 }
 
-/* Element 0 is at `data` itself.  DLPack recommends an address that is a multiple
- * of 256 there, and the rest in byte_offset; but some consumers ignore byte_offset
- * and would read the wrong bytes. */
+/* Element 0 is at `data`.  DLPack recommends a multiple of 256 there and the rest in byte_offset, but some
+ * consumers ignore byte_offset. */
 static tn_dlpack_tensor describe(const tn_array *array, const tn_buffer *buffer, uint64_t offset, exported *e)
 {
     const tn_dtype_info *info = tn_dtype_get(array->dtype);
@@ -216,7 +215,7 @@ static tn_status take_shape(const tn_dlpack_tensor *t, tn_dlpack_array *own, tn_
     return TN_OK;
 }
 
-/* As the other library counts them, in whole elements; then in lanes. */
+/* Strides in elements of several lanes become strides in lanes. */
 static tn_status take_strides(const tn_dlpack_tensor *t, tn_dlpack_array *own, tn_error *err)
 {
     uint32_t ndim = (uint32_t)t->ndim;

@@ -1,8 +1,8 @@
-/* share/dma_buf.c - memory that device drivers share with each other: made from a
- * memfd by /dev/udmabuf, or taken from the system's dma-heap.
+/* share/dma_buf.c - memory that device drivers share: created from a memfd by /dev/udmabuf, or allocated by
+ * the system's dma-heap.
  *
- * The kernel does not move its pages as long as anybody holds the dma-buf, and
- * nobody can truncate it.  But whoever holds it can write: a dma-buf has no seals. */
+ * The pages of a dma-buf do not move, and it cannot be truncated.  But everyone who has it can write: it has
+ * no seals. */
 #include "base/checked.h"
 #include "share/dma_buf_calls.h"
 #include "share/memory_calls.h"
@@ -24,7 +24,7 @@ static int control(int fd, unsigned long request, void *argument)   { return ioc
 struct tn_dma_buf_calls tn_dma_buf_calls = { .open = open_device, .ioctl = control, .lseek = lseek,
                                              .fstatfs = fstatfs };
 
-/* ---- where it comes from ---- */
+/* ---- sources ---- */
 
 static tn_status ask_udmabuf(int device, int memfd, uint64_t extent, int *fd, tn_error *err)
 {
@@ -33,14 +33,14 @@ static tn_status ask_udmabuf(int device, int memfd, uint64_t extent, int *fd, tn
     *fd = tn_dma_buf_calls.ioctl(device, UDMABUF_CREATE, &create);
     if (*fd >= 0)
         return TN_OK;
-    if (errno == EINVAL)        /* everything else that it checks is as it should be */
+    if (errno == EINVAL)        /* all other arguments are valid */
         return tn_fail(err, TN_ERR_LIMIT, "udmabuf refuses %llu bytes: it gives as many MiB as "
                        "/sys/module/udmabuf/parameters/size_limit_mb says (64 unless changed)",
                        (unsigned long long)extent);
     return tn_fail_errno(err, errno, "udmabuf makes no dma-buf");
 }
 
-/* The pages outlive the memfd, which nobody needs afterwards. */
+/* The pages outlive the memfd. */
 static tn_status from_udmabuf(int device, uint64_t extent, int *fd, tn_error *err)
 {
     int memfd;
@@ -103,7 +103,7 @@ static bool query(const char **why)
     return found;
 }
 
-/* ---- making, freeing ---- */
+/* ---- allocating, freeing ---- */
 
 static tn_status make(uint64_t extent, int *fd, tn_error *err)
 {
@@ -171,7 +171,7 @@ static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_
     return exported->fd < 0 ? tn_fail_errno(err, errno, "cannot duplicate a descriptor") : TN_OK;
 }
 
-/* Only a dma-buf: anything else could be truncated while it is mapped. */
+/* Anything but a dma-buf could be truncated while it is mapped. */
 static tn_status check_kind(int fd, tn_error *err)
 {
     struct statfs fs;

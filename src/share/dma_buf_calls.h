@@ -1,5 +1,4 @@
-/* share/dma_buf_calls.h - the system calls that only dma-bufs need in one table,
- * so that tests can stand in for the devices; share/memory_calls.h has the rest. */
+/* share/dma_buf_calls.h - the system calls for dma-bufs, in a table so that tests can replace the devices. */
 #ifndef TN_SHARE_DMA_BUF_CALLS_H
 #define TN_SHARE_DMA_BUF_CALLS_H
 

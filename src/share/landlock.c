@@ -1,9 +1,6 @@
-/* share/landlock.c - limits file access to some folders, enforced by the kernel
- * (Landlock, Linux 5.13).
+/* share/landlock.c - limits file access to some folders, enforced by the kernel (Landlock, Linux 5.13).
  *
- * The C library has no functions for these system calls.  What is told of them
- * here is the kernel's interface (linux/landlock.h); rights that a later kernel
- * adds are not asked for. */
+ * The C library has no functions for these system calls; the numbers are those of linux/landlock.h. */
 #include "share/confine.h"
 
 #ifdef __linux__
@@ -57,15 +54,15 @@ static bool allow_in(int ruleset, uint64_t rights, const char *folder)
     return done;
 }
 
-/* The folder of `path`, "" for the present one. */
+/* The folder of `path` with its slash, or "". */
 static void folder_of(const char *path, char folder[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
     snprintf(folder, PATH_MAX, "%.*s", slash ? (int)(slash + 1 - path) : 0, path);
 }
 
-/* The folder of the file that `out` names, or leads to by symbolic links: that file
- * need not be there.  A folder on the way can be listed: that is how it is opened. */
+/* Allows the folder of the file that `out` leads to by symbolic links; the file need not exist.  Folders on
+ * the way can be listed, because they are opened that way. */
 static bool allow_out(int ruleset, uint64_t rights, const char *out)
 {
     char path[PATH_MAX], folder[PATH_MAX], link[PATH_MAX];

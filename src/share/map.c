@@ -1,4 +1,4 @@
-/* share/map.c - pages at addresses of our choice. */
+/* share/map.c - maps pages at aligned addresses. */
 #include "share/map.h"
 #include "base/checked.h"
 #include "share/memory_calls.h"
@@ -51,9 +51,8 @@ static uintptr_t find_room(uint64_t extent, uint64_t alignment)
     return ((uintptr_t)room + (uintptr_t)alignment - 1) & ~((uintptr_t)alignment - 1);
 }
 
-/* The kernel aligns to pages only.  Nothing that is mapped is ever replaced: a
- * MAP_FIXED that fails may leave a hole, and what another thread maps there
- * would be lost with the rest. */
+/* The kernel aligns to pages only.  Existing mappings are never replaced: a MAP_FIXED that fails may leave a
+ * hole, and another thread may map something there. */
 static void *map_aligned(const tn_map_request *r)
 {
     for (int i = 0; i < MAP_TRIES; i++) {
@@ -62,7 +61,7 @@ static void *map_aligned(const tn_map_request *r)
         if (map == (void *)room || (map == MAP_FAILED && errno != EEXIST))
             return map;
         if (map != MAP_FAILED)
-            tn_unmap(map, r->extent);   /* a kernel that takes the address for a hint */
+            tn_unmap(map, r->extent);   /* this kernel takes the address as a hint */
     }
     errno = ENOMEM;
     return MAP_FAILED;
@@ -82,7 +81,7 @@ void tn_unmap(void *base, uint64_t extent)
     tn_memory_calls.munmap(base, (size_t)extent);
 }
 
-/* A switch reads "always [madvise] never": the word in brackets holds. */
+/* A switch reads "always [madvise] never", with the current setting in brackets. */
 static bool switched_on(const char *path)
 {
     char text[100] = "";

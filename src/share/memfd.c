@@ -1,9 +1,7 @@
-/* share/memfd.c - memory as a sealed file without a name, which Linux can share
- * without a device.  Plain files that others offer are mapped here, too.
+/* share/memfd.c - memory as a sealed, unnamed file.  Plain files that others offer are mapped here, too.
  *
- * The length is sealed as soon as it is known, so that nobody can truncate what
- * others have mapped.  Read-only is enforced by a seal as well: the descriptor
- * itself is open for writing, and one that is not can be reopened through /proc. */
+ * The size is sealed, so that no process can truncate memory that others have mapped.  A seal also enforces
+ * read-only: a descriptor that is open for reading could be reopened for writing through /proc. */
 #include "base/checked.h"
 #include "bytes/guard.h"
 #include "share/memory_calls.h"
@@ -38,7 +36,7 @@ static bool query(const char **why)
     return !none;
 }
 
-/* ---- making ---- */
+/* ---- allocating ---- */
 
 tn_status tn_memfd_new(unsigned flags, uint64_t size, int seals, int *fd, tn_error *err)
 {
@@ -89,10 +87,9 @@ static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_err
     return TN_OK;
 }
 
-/* ---- giving up writing ---- */
+/* ---- freezing ---- */
 
-/* The same bytes at the same place; 0 or the reason.  The kernel locks nothing
- * that was mapped anew, so what was pinned is pinned again. */
+/* Maps the same bytes at the same address; 0 or errno.  Pinned memory must be pinned again. */
 static int map_again(const tn_buffer *b, int protection, int flags)
 {
     uint64_t lead = (uint64_t)(b->data - (uint8_t *)b->base);
@@ -113,7 +110,7 @@ static tn_status freeze(tn_buffer *b, tn_error *err)
                        "cannot be frozen: it is read-only here, but others may still write it");
     if (seals < 0)
         return tn_fail_errno(err, errno, "cannot look at the seals of a memfd");
-    if (seals & SEALED_WRITING)         /* if this failed, there would be no way back */
+    if (seals & SEALED_WRITING)         /* a failure below could not be undone */
         return tn_fail(err, TN_ERR_UNSUPPORTED, "cannot be frozen: it has been exported read-only before");
     int problem = map_again(b, PROT_READ, MAP_PRIVATE);
     if (!problem && tn_memory_calls.add_seals(b->fd, F_SEAL_WRITE | F_SEAL_SEAL) != 0)
@@ -164,14 +161,14 @@ static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_
 
 /* ---- taking over ---- */
 
-/* What a descriptor is. */
+/* What a descriptor refers to. */
 typedef struct found {
     uint64_t size;
     int      seals;
     bool     file;              /* a plain file, which others may truncate */
 } found;
 
-/* Seals before the size: between the two checks a peer could truncate and then seal. */
+/* Reads the seals before the size: else a peer could truncate the file in between and then seal it. */
 static tn_status look(int fd, found *f, tn_error *err)
 {
     struct stat st;
@@ -185,7 +182,7 @@ static tn_status look(int fd, found *f, tn_error *err)
                        (unsigned)st.st_mode);
     f->size = st.st_size > 0 ? (uint64_t)st.st_size : 0;
     f->seals = seals < 0 ? 0 : seals;
-    /* Files on disk have no seals; those of tmpfs have one: that there can be no others. */
+    /* Files on disk have no seals; those of tmpfs have F_SEAL_SEAL only. */
     f->file = seals < 0 || (seals & (F_SEAL_SEAL | F_SEAL_SHRINK)) == F_SEAL_SEAL;
     return TN_OK;
 }
@@ -209,12 +206,11 @@ static tn_status check_kind(const found *f, bool read_only, bool allow_file, tn_
                  : TN_OK;
 }
 
-/* Guarded, sealed or not: no seal keeps a peer that may write from making holes, and where there is no page
- * left to fill one (huge pages; vm.overcommit_memory=2), touching it is SIGBUS, too.
+/* Guarded even if it is sealed: a peer that may write can punch holes, and touching one is SIGBUS if no page
+ * is left (huge pages; vm.overcommit_memory=2).
  *
- * PRIVATE where SHARED is refused: by kernels before 6.7 under F_SEAL_WRITE, by
- * some file systems always.  Nobody writes by this mapping: the pages are the
- * same. */
+ * PRIVATE if SHARED is refused: by kernels before 6.7 under F_SEAL_WRITE, and by some file systems.  For
+ * reading they are the same. */
 static tn_status map_found(tn_buffer *b, int fd, const found *f, bool read_only, tn_error *err)
 {
     tn_map_request r = {

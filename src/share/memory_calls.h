@@ -1,5 +1,4 @@
-/* share/memory_calls.h - the system calls that make and hand over memory in one
- * table, so that tests can make each of them fail. */
+/* share/memory_calls.h - the system calls for memory, in a table so that tests can make each of them fail. */
 #ifndef TN_SHARE_MEMORY_CALLS_H
 #define TN_SHARE_MEMORY_CALLS_H
 

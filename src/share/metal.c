@@ -1,7 +1,7 @@
-/* share/metal.c - memory that Metal takes over without a copy: an IOSurface of
- * one row of bytes, known to every process by its number.  Apple systems only.
+/* share/metal.c - memory that Metal uses without a copy: an IOSurface of one row of bytes, which every
+ * process can look up by its number.  Apple systems only.
  *
- * It has been compiled against the tests' stand-in for IOSurface only. */
+ * This code has only been compiled against the tests' replacement of IOSurface. */
 #include "share/provider.h"
 
 #ifdef __APPLE__
@@ -17,7 +17,7 @@ static bool query(const char **why)
     return true;
 }
 
-/* ---- making, freeing ---- */
+/* ---- allocating, freeing ---- */
 
 static bool set_number(CFMutableDictionaryRef properties, CFStringRef key, int64_t value)
 {
@@ -29,8 +29,7 @@ static bool set_number(CFMutableDictionaryRef properties, CFStringRef key, int64
     return true;
 }
 
-/* kIOSurfaceIsGlobal: found by other processes by its number.  Apple discourages it, and gives plain C no
- * other way. */
+/* kIOSurfaceIsGlobal lets other processes look it up.  Apple discourages it, but plain C has no other way. */
 static IOSurfaceRef create(uint64_t bytes)
 {
     IOSurfaceRef surface = NULL;

@@ -1,5 +1,5 @@
-/* share/offer.c - what is offered to other processes: files as images in sealed
- * memory, files as they are, tensors in buffers.  share/server.c sends it. */
+/* share/offer.c - items offered to other processes: files as images in sealed memory, plain files, tensors in
+ * buffers.  share/server.c sends them. */
 #include "base/options.h"
 #include "store/file.h"
 #include "formats/raw/raw.h"
@@ -133,13 +133,12 @@ static tn_status add_item(tn_offer *o, const char *name, const tn_wire *packet, 
 
 /* ---- files ---- */
 
-/* Errors name the file, as those of conversions do. */
 static tn_status of_file(const tn_file *file, tn_status status, tn_error *err)
 {
     return tn_in_file(status, tn_file_shard_name(file, 0), err);
 }
 
-/* The tensors of `file` in sealed memory. */
+/* Writes the tensors of `file` to memory and seals it. */
 static tn_status make_image(const tn_file *file, int fd, uint64_t *bytes, tn_error *err)
 {
     tn_create_options create = { .size = sizeof create, .format = "ztensor", .checksum = TN_CHECKSUM_CRC32C };
@@ -233,14 +232,14 @@ static tn_status check_tensor(const tn_tensor *t, const tn_buffer *buffer, uint6
     return TN_OK;
 }
 
-/* The alignment of its address in any process; 0: too small to promise. */
+/* The alignment of its address in any process; 0: below 64. */
 static uint64_t alignment_of(const tn_exported *e, uint64_t offset)
 {
     uint64_t bits = e->offset | offset | PAGE, lowest = bits & (~bits + 1);
     return lowest < 64 ? 0 : lowest;
 }
 
-/* A tensor in a buffer, and what is exported of the buffer. */
+/* A tensor in a buffer, and the export of the buffer. */
 typedef struct shared_tensor {
     const tn_tensor *tensor;
     tn_buffer       *buffer;

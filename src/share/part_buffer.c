@@ -1,4 +1,4 @@
-/* share/part_buffer.c - the stored bytes of a part as a buffer: a mapping of their own. */
+/* share/part_buffer.c - maps the stored bytes of a part as a buffer. */
 #include "store/file.h"
 #include "share/provider.h"
 
@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Whoever gets the descriptor must not be able to write with it: one that was
- * given to tn_open_fd() may be open for that. */
+/* Receivers must not write with the descriptor, but one that was given to tn_open_fd() may be writable. */
 static int read_only_copy(int fd)
 {
     int flags = fcntl(fd, F_GETFL);

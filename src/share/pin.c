@@ -1,4 +1,4 @@
-/* share/pin.c - locking pages into memory, and what to say when it is not allowed. */
+/* share/pin.c - locks pages into memory, and explains if that is not allowed. */
 #include "share/map.h"
 #include "share/memory_calls.h"
 
@@ -8,11 +8,11 @@
 
 #define CAP_IPC_LOCK_BIT 14     /* <linux/capability.h> */
 
-/* What the kernel compares when it decides. */
+/* What the kernel's decision depends on. */
 typedef struct locked {
     uint64_t limit;             /* UINT64_MAX: none */
     uint64_t used;
-    bool     privileged;        /* the limit does not count */
+    bool     privileged;        /* the limit does not apply */
 } locked;
 
 static locked ask(void)

@@ -1,5 +1,4 @@
-/* share/private.c - memory of this process alone: anonymous pages, and memory
- * that somebody else has made. */
+/* share/private.c - memory of this process only: anonymous pages, and memory of the caller. */
 #include "base/checked.h"
 #include "share/provider.h"
 

@@ -1,16 +1,14 @@
 /* share/server.c - one thread that answers many clients and blocks on none.
  *
- * A client has a time limit to its first packet and another to its last; then its
- * connection is closed.  Nothing is kept about clients that have received everything.
+ * A client has a time limit to its first packet and another to its last; then its connection is closed.
+ * Nothing is kept about clients that have received everything.
  *
- * An honest client sends as soon as it is connected.  So each user may have only
- * a few silent connections at a time.  Beyond that the oldest are closed, and a
- * client behind thousands of them waits a second at most.
+ * An honest client sends as soon as it is connected.  So each user may have only a few silent connections at
+ * a time.  Beyond that the oldest are closed, and a client behind thousands of them waits a second at most.
  *
- * Descriptors that were sent and not read count against this user, and the kernel
- * limits them.  So each client has at most one on its way: it asks for each item
- * after it has read the one before.  Another user that leaves one unread keeps
- * its place, one of the few it may have, until it hangs up. */
+ * Descriptors that were sent and not read count against this user, and the kernel limits them.  So each
+ * client has at most one on its way: it asks for each item after it has read the one before.  Another user
+ * that leaves one unread keeps its place, one of the few it may have, until it hangs up. */
 #include "share/server.h"
 #include "base/error.h"
 #include "share/wire.h"
@@ -61,7 +59,7 @@ static bool may_attach(const tn_offer *o, int fd, const tn_peer *peer)
            tn_socket_peer_in(fd, peer, o->gids, o->options.ngids);
 }
 
-/* Whether another user, or all other users together, have all the places they may have.  The rest is
+/* Whether this user, or all other users together, have the most connections they may have.  The rest is
  * reserved for the server's own user. */
 static bool is_crowded(const tn_offer *o, const tn_peer *peer)
 {
@@ -73,8 +71,8 @@ static bool is_crowded(const tn_offer *o, const tn_peer *peer)
     return peer->uid != o->uid && (same > part || others >= o->options.max_clients - part);
 }
 
-/* Sends the reason if the socket takes it without blocking.  What the client sent is
- * read first: closing a socket with unread data would discard the answer. */
+/* Sends the reason if the socket takes it without blocking.  Then reads what the client sent: closing a
+ * socket with unread data would discard the answer. */
 static void refuse(const tn_offer *o, int fd, const tn_peer *peer, const char *what)
 {
     char why[100], ignored[64];

@@ -1,4 +1,4 @@
-/* share/wire_tensor.c - the tensor that a descriptor from another process describes. */
+/* share/wire_tensor.c - the tensor of a descriptor from another process. */
 #include "base/error.h"
 #include "descriptor/descriptor.h"
 #include "share/wire.h"
