@@ -1,5 +1,5 @@
-/* firmware/c_image.c - the header of a flat image: offsets, and functions that make a structure from where
- * the image is. */
+/* firmware/c_image.c - the header of a flat image: offsets, and functions that build structures from the
+ * address of the image. */
 #include "firmware/c_names.h"
 #include "firmware/c_text.h"
 #include "tensor/array.h"
@@ -30,7 +30,7 @@ static void put_pointer(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, t
     tn_c_put(b, e, NULL, "$_at(image, %lluu);\n", at);
 }
 
-/* The one scale of a tensor, in the structure itself. */
+/* The only scale and zero point of a tensor, in the structure itself. */
 static void put_values(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t)
 {
     if (e->mli == TN_MLI_2_0)

@@ -1,4 +1,4 @@
-/* firmware/c_tensor.c - a tensor as MLI has it. */
+/* firmware/c_tensor.c - a tensor in MLI's terms. */
 #include "firmware/c_tensor.h"
 #include "tensor/code.h"
 
@@ -66,7 +66,7 @@ uint64_t tn_c_array_bytes(const tn_c_tensor *t, tn_mli_version mli, tn_c_array a
 bool tn_c_frac_bits(float scale, int32_t *frac_bits)
 {
     int exponent;
-    if (frexpf(scale, &exponent) != 0.5f)       /* also of what is negative, 0 or not finite */
+    if (frexpf(scale, &exponent) != 0.5f)       /* also false if it is negative, 0 or not finite */
         return false;
     *frac_bits = 1 - exponent;
     return true;
@@ -84,7 +84,7 @@ int32_t tn_c_scale_frac(tn_mli_version mli, float scale)
 
 bool tn_c_scale_integer(tn_mli_version mli, float scale, int32_t frac_bits, int32_t *integer)
 {
-    /* exact: a float has less than half of a double's bits */
+    /* exact: a float has fewer than half of a double's bits */
     double whole = ldexp((double)scale, frac_bits);
     if (whole < 1 || whole >= ldexp(1, scale_bits(mli)) || whole != floor(whole))
         return false;

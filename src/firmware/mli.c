@@ -1,8 +1,7 @@
 /* mli.c - checks, sizes, sub-tensors, scalars and conversions of MLI's tensors.
  *
- * Freestanding: it includes nothing of Tenon but its own header, and computes
- * with integers only.  The three structures are read into one view; what a
- * tensor may be is decided there, once. */
+ * Freestanding: it includes only its own header and computes with integers only.  The structures of the three
+ * versions are read into one view, which is checked. */
 #include <tenon/mli.h>
 
 typedef enum zero_stride {      /* what a stride of 0 means */
@@ -18,9 +17,9 @@ typedef struct view {
     uint32_t stride[TN_MLI_MAX_RANK];   /* in elements, none of them 0 */
     uint32_t size;                      /* bytes of one element */
     uint32_t bytes;                     /* from the first element to the end of the last */
-    bool     in_field;                  /* the value is where the pointer would be */
+    bool     in_field;                  /* the value is stored instead of the pointer */
     int32_t  axis;                      /* dimension with arrays of parameters, or -1 */
-    uint32_t first;                     /* of the arrays' entries: sub-tensors begin later */
+    uint32_t first;                     /* entry of these arrays; not 0 in sub-tensors */
 } view;
 
 static void copy_bytes(void *to, const void *from, uint32_t n)
@@ -29,7 +28,7 @@ static void copy_bytes(void *to, const void *from, uint32_t n)
         ((uint8_t *)to)[i] = ((const uint8_t *)from)[i];
 }
 
-/* The entry of an array of integers of 1, 2 or 4 bytes, wherever it lies. */
+/* Reads entry `index` of an array of integers of 1, 2 or 4 bytes, which may be unaligned. */
 static int32_t load(const void *array, uint32_t index, uint32_t size)
 {
     const uint8_t *entry = (const uint8_t *)array + (size_t)index * size;
@@ -56,9 +55,9 @@ static void store(void *p, int32_t value, uint32_t size)
         copy_bytes(p, &value, 4);
 }
 
-/* ---- What a tensor may be ---- */
+/* ---- Checks ---- */
 
-/* Sets v->bytes from shape, strides and element size; false if they need more than 32 bits. */
+/* Sets v->bytes from shape, strides and element size; false: more than 32 bits. */
 static bool measure(view *v)
 {
     uint64_t elements = 1;
@@ -73,7 +72,7 @@ static bool measure(view *v)
     return bytes <= UINT32_MAX;
 }
 
-/* Sets v->stride; `given` may be NULL: dense.  A dimension must step over all that lies inside of it. */
+/* Sets v->stride; `given` may be NULL: dense.  A stride must be at least the size of the inner dimensions. */
 static bool set_strides(view *v, const int32_t *given, zero_stride zero)
 {
     uint64_t inside = 1;
@@ -108,13 +107,13 @@ static tn_mli_status set_shape(view *v, const uint32_t *shape, const int32_t *me
     return set_strides(v, mem_stride, zero) && measure(v) ? TN_MLI_OK : TN_MLI_BAD_TENSOR;
 }
 
-/* Whether memory can be there: not NULL, and its end is no address beyond the last. */
+/* Whether this can be memory: not NULL, and its end does not overflow. */
 static bool is_memory(const void *p, uint64_t bytes)
 {
     return p && bytes <= UINTPTR_MAX - (uintptr_t)p;
 }
 
-/* This and other functions that take a status pass on what went wrong before them. */
+/* This and other functions that take a status return it if it is an error. */
 static tn_mli_status check_memory(tn_mli_status status, const view *v)
 {
     if (status != TN_MLI_OK || v->in_field)
@@ -147,9 +146,8 @@ static uint32_t count(uint32_t rank, const uint32_t *shape, uint32_t start)
 
 /* ---- The three structures as views ---- */
 
-/* measure10 .. measure20 look at the shape only, open10 .. open20 at everything:
- * at parameters last, as arrays have as many entries as the shape says, and only
- * a shape that the capacity has room for is believed. */
+/* measure10 .. measure20 check the shape only, open10 .. open20 everything.  They check parameters last:
+ * their arrays have as many entries as the shape says, and the shape must first fit the capacity. */
 static tn_mli_status measure10(const tn_mli10_tensor *t, view *v)
 {
     if (!t)
@@ -374,7 +372,7 @@ static bool is_inside(const view *v, const tn_mli_cut *cfg)
     return cfg->sub_tensor_rank >= 1 && cfg->sub_tensor_rank <= v->rank;
 }
 
-/* Makes the view that of the box. */
+/* Reduces the view to the box. */
 static tn_mli_status cut(tn_mli_status status, view *v, const tn_mli_cut *cfg)
 {
     if (status != TN_MLI_OK)
@@ -406,7 +404,7 @@ static tn_mli_status cut(tn_mli_status status, view *v, const tn_mli_cut *cfg)
     return TN_MLI_OK;
 }
 
-/* The box that a point and a number of indices mean. */
+/* The same for the box of a point. */
 static tn_mli_status cut_point(tn_mli_status status, view *v, const tn_mli_point *cfg)
 {
     if (status != TN_MLI_OK)
@@ -505,7 +503,7 @@ static tn_mli_status put11(tn_mli_status status, const tn_mli11_tensor *in, cons
     return TN_MLI_OK;
 }
 
-/* The arrays' entries from v->first on, or only that one. */
+/* Advances an array of parameters to v->first, or stores that one entry in the field. */
 static void advance(tn_mli20_container *array, const view *v, uint32_t size)
 {
     if (v->axis >= 0) {
@@ -694,7 +692,7 @@ tn_mli_status tn_mli20_scalar_set(tn_mli20_tensor *tensor, int32_t value)
 
 /* ---- Conversion of one value ---- */
 
-enum { EXPONENT_LIMIT = 1024 };  /* beyond this, every exponent does the same */
+enum { EXPONENT_LIMIT = 1024 };  /* larger exponents give the same results */
 
 static int32_t limit_exponent(int64_t e)
 {
@@ -810,8 +808,7 @@ float tn_mli_fx_to_float(int16_t fx, int32_t frac_bits)
         bits.u = 0x7f800000;
     } else if (exponent >= 1) {
         bits.u = (uint32_t)exponent << 23 | (m & 0x7fffff);
-    } else {                                            /* subnormal: rounding up to 2^23 is the first normal
-                                                         * number */
+    } else {                            /* subnormal; rounding up to 2^23 gives the first normal number */
         number tiny = { false, m, exponent - 1 };
         bits.u = (uint32_t)round_to(tiny, TN_MLI_HALF_EVEN, INT32_MAX);
     }

@@ -17,8 +17,7 @@ tn_status tn_shape_count(uint32_t rank, const int64_t *shape, uint64_t *count)
             return TN_ERR_ARGUMENT;
         empty = empty || shape[i] == 0;
     }
-    /* Decided before multiplying: the answer must not depend on whether the
-     * zero comes before or after the extents that would overflow. */
+    /* Decided first: the answer must not depend on the order of a zero and extents that overflow. */
     uint64_t product = empty ? 0 : 1;
     for (uint32_t i = 0; i < rank && !empty; i++)
         if (!tn_mul_u64(product, (uint64_t)shape[i], &product) || product > INT64_MAX)
@@ -144,15 +143,14 @@ void tn_array_strides(const tn_array *array, int64_t *stride)
 
 void tn_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride)
 {
-    uint64_t step = 1;          /* may wrap where there are no elements at all: no stride is used then */
+    uint64_t step = 1;          /* may wrap if there are no elements: no stride is used then */
     for (uint32_t i = rank; i-- > 0;) {
         stride[i] = (int64_t)(step & INT64_MAX);
         step *= (uint64_t)shape[i];
     }
 }
 
-/* Eight bytes at a time whatever the unit: as fast as memory without vector
- * instructions, and simple enough for the compiler to use them where it can.
+/* Eight bytes at a time for any unit: as fast as memory, and simple enough for the compiler to vectorize.
  * The same on little- and big-endian hosts. */
 static inline uint64_t swap_word(uint64_t w, unsigned unit)
 {
@@ -183,7 +181,7 @@ static inline void swap_all(uint8_t *dst, const uint8_t *src, size_t n, unsigned
 
 void tn_swap_bytes(void *dst, const void *src, size_t n, unsigned unit)
 {
-    switch (unit) {     /* a loop each: the unit is a constant inside */
+    switch (unit) {     /* one loop per constant */
     case 2: swap_all(dst, src, n, 2); break;
     case 4: swap_all(dst, src, n, 4); break;
     case 8: swap_all(dst, src, n, 8); break;

@@ -42,7 +42,7 @@ tn_number tn_decimal_number(const char *text)
     return x;
 }
 
-/* ---- the fewest ---- */
+/* ---- the fewest digits ---- */
 
 /* Gives `count` digits of x, correctly rounded. */
 static tn_decimal to_decimal(double x, int count)
@@ -59,8 +59,8 @@ static tn_decimal to_decimal(double x, int count)
     return d;
 }
 
-/* The first `count` of the `most` digits of x, correctly rounded: where what is cut off looks like a half,
- * only x itself can say. */
+/* The first `count` of the `most` digits of x, correctly rounded.  If the rest looks like a half, x itself
+ * must be rounded. */
 static tn_decimal first_digits(tn_decimal all, int most, int count, double x)
 {
     uint64_t unit = 1;
@@ -72,10 +72,9 @@ static tn_decimal first_digits(tn_decimal all, int most, int count, double x)
     return (tn_decimal){ all.digits / unit + (rest > unit / 2), all.exponent + most - count };
 }
 
-/* Whether `read` rounds to x among the values of a type that is narrower than
- * float32: then x, its neighbours and the points half-way are exact doubles.
- * (That strtod could round onto a half-way point a text that is only near it
- * does not occur for any code of any of these types; float32 has strtof.) */
+/* Whether `read` rounds to x in a type narrower than float32: then x, its neighbours and the midpoints are
+ * exact doubles.  (For no code of these types does strtod() round a nearby text to a midpoint; float32 has
+ * strtof.) */
 static bool rounds_to(const tn_dtype_info *type, double read, double x)
 {
     int exponent;
@@ -104,9 +103,8 @@ static bool reads_back(const tn_dtype_info *type, tn_decimal d, double x)
     }
 }
 
-/* Above a power of two values lie twice as far apart as below it, so when the
- * nearest decimal is just too low the next one up may still do.  (So it may
- * where x is no value of a narrow type, but only near one.) */
+/* Above a power of two the spacing of values is twice that below it.  So if the nearest decimal is just too
+ * low, the next one may do.  (Also if x is not a value of a narrow type, but near one.) */
 static bool try_digits(const tn_dtype_info *type, double x, tn_decimal *d)
 {
     int exponent;
@@ -118,8 +116,7 @@ static bool try_digits(const tn_dtype_info *type, double x, tn_decimal *d)
     return reads_back(type, *d, x);
 }
 
-/* So many digits, or fewer, are never nearest to the same value as others: where some are read as x, x is
- * rounded to them.  Subnormal numbers lie further apart. */
+/* With so many digits or fewer no two decimals round to the same value.  Subnormals have a wider spacing. */
 static int surely_different(const tn_dtype_info *type, double x)
 {
     int n = type->mantissa_bits * 30103 / 100000;

@@ -80,7 +80,7 @@ static const tn_dtype_info rows[TN_DTYPE_COUNT] = {
         "fx16", NULL, NULL, NULL, NULL, NULL, "MLI_EL_FX_16", -1, -1 },
 };
 
-/* Spellings that are in common use but are no ecosystem's own name. */
+/* Common spellings that are not a name of any ecosystem. */
 static const struct { const char *text; tn_dtype dtype; } aliases[] = {
     { "double", TN_FLOAT64 },               { "fp64", TN_FLOAT64 },
     { "float", TN_FLOAT32 },                { "single", TN_FLOAT32 },
@@ -112,8 +112,7 @@ const tn_dtype_info *tn_dtype_get(tn_dtype dtype)
     return row < TN_DTYPE_COUNT && rows[row].name ? &rows[row] : NULL;
 }
 
-/* Compares without regard to case; stops at the first difference, so neither
- * text is read beyond its NUL.  A type has no name where `name` is NULL. */
+/* Compares without case; `name` may be NULL. */
 static bool is_name(const char *text, const char *name)
 {
     if (!name)
@@ -130,7 +129,7 @@ static bool is_byte_order_mark(char c)
     return c == '<' || c == '>' || c == '|' || c == '=';
 }
 
-/* What follows a byte order mark.  Case counts: NumPy's "F8" is not its "f8". */
+/* The code after a byte order mark.  Case matters: NumPy's "F8" is not "f8". */
 static tn_dtype parse_numpy_code(const char *code)
 {
     for (unsigned i = 1; i < TN_DTYPE_COUNT; i++) {
@@ -143,7 +142,7 @@ static tn_dtype parse_numpy_code(const char *code)
 
 static bool row_has_name(const tn_dtype_info *row, const char *text)
 {
-    /* A text that still begins with a mark, "torch.<f4", is nobody's name. */
+    /* "torch.<f4" is not a name. */
     const char *numpy = row->numpy && !is_byte_order_mark(row->numpy[0]) ? row->numpy : NULL;
     return is_name(text, row->name) || is_name(text, row->short_name) || is_name(text, row->wia) ||
            is_name(text, row->ztensor) || is_name(text, row->safetensors) || is_name(text, numpy) ||
@@ -158,8 +157,7 @@ tn_dtype tn_dtype_parse(const char *text)
         return parse_numpy_code(text + 1);
     if (strncmp(text, "torch.", 6) == 0)
         text += 6;
-    /* safetensors' F4 is float4, but f4 is as often NumPy's float32 without
-     * its mark: a guess would be wrong by a factor of eight in size. */
+    /* F4 is float4 in safetensors, but f4 is float32 in NumPy: do not guess. */
     if (strcmp(text, "f4") == 0)
         return TN_UNKNOWN;
     for (unsigned i = 1; i < TN_DTYPE_COUNT; i++)

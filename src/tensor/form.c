@@ -70,7 +70,7 @@ static uint32_t role_count(const tn_form_info *form)
     return n;
 }
 
-/* The roles of the parts are some of the form's, in its order, the required ones first. */
+/* The parts must have roles of the form, in its order, and all required ones. */
 static tn_status check_roles(const tn_form_info *form, const tn_tensor *t, tn_error *err)
 {
     uint32_t n = role_count(form), k = 0;

@@ -24,8 +24,7 @@ static uint64_t sign_bit(const tn_dtype_info *type)
     return type->specials == TN_SPECIALS_E8M0 ? 0 : UINT64_C(1) << (type->bits - 1);
 }
 
-/* The exponent and mantissa fields of the largest finite value, as one number:
- * fields in this order count through the values. */
+/* The exponent and mantissa fields of the largest finite value, as one number: it grows with the value. */
 static uint64_t largest_fields(const tn_dtype_info *type)
 {
     uint64_t all = ones((unsigned)type->exponent_bits + type->mantissa_bits);
@@ -105,8 +104,7 @@ tn_number tn_number_decode(const tn_dtype_info *type, uint64_t code)
 
 /* --- rounding ------------------------------------------------------------ */
 
-/* Whether to go up in magnitude from `kept` when `fraction` / 2^64 of a step
- * is left over. */
+/* Whether to round up in magnitude from `kept` if `fraction` / 2^64 of a step is left. */
 static inline bool goes_up(const tn_encode_rules *rules, bool negative, uint64_t kept, uint64_t fraction,
                            uint64_t index)
 {
@@ -148,10 +146,9 @@ static inline uint64_t overflow(const tn_encode_rules *rules, bool negative, uns
     return negative ? rules->negative_overflow : rules->positive_overflow;
 }
 
-/* Steps of the type are 2^(e - m) for numbers from 2^e up, and do not shrink
- * below the lowest e.  Counted from there, the rounded significand and the
- * exponent add up to the fields: a carry into the next exponent, and from the
- * subnormals into the normals, needs no word. */
+/* The spacing of values is 2^(e - m) from 2^e on, and constant below the lowest e.  Counted from there, the
+ * rounded significand and the exponent add up to the fields, so a carry into the next exponent needs no
+ * special case. */
 static inline uint64_t encode_float(const tn_dtype_info *type, const tn_encode_rules *rules, tn_number x,
                                     uint64_t index, unsigned *flags)
 {
@@ -229,8 +226,8 @@ uint64_t tn_number_encode(const tn_dtype_info *type, const tn_encode_rules *rule
     return encode(type, rules, number, index, flags);
 }
 
-/* In one loop over copies that nothing else can point to, what depends on the
- * types alone is worked out once: nearly twice as fast as one by one. */
+/* The compiler hoists what depends on the types only, because nothing else can point to the local copies:
+ * nearly twice as fast as single calls. */
 unsigned tn_codes_cast(const tn_dtype_info *to, const tn_encode_rules *rules, const tn_dtype_info *from,
                        uint64_t *codes, size_t n, uint64_t index)
 {

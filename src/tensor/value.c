@@ -16,7 +16,7 @@ static uint64_t low_bits(uint64_t code, unsigned bits)
     return code & ((UINT64_C(1) << bits) - 1);
 }
 
-/* For -1022 <= e <= 1023.  Every element is decoded through this: ldexp() is slower by half. */
+/* For -1022 <= e <= 1023.  ldexp() is slower by half. */
 static double two_to_the(int e)
 {
     uint64_t bits = (uint64_t)(e + 1023) << 52;
@@ -56,7 +56,7 @@ static double decode_float(const tn_dtype_info *type, uint64_t code, unsigned bi
         return NAN;
     double magnitude = decode_magnitude(type, fields >> m, low_bits(fields, m));
     static const double signs[] = { 1.0, -1.0 };
-    return magnitude * signs[negative];         /* half of all weights are negative: no branch to guess */
+    return magnitude * signs[negative];         /* no branch: half of all weights are negative */
 }
 
 static int64_t sign_extend(uint64_t code, unsigned bits)
@@ -93,10 +93,9 @@ tn_value tn_value_get(tn_dtype dtype, const void *data, uint64_t index)
  *
  * A number is written with the fewest decimal digits that read back as it. */
 
-/* Lays out digits as Python does: "0.0001", "1200.0", "1.5e-05", "1e+16".
- * Zeros are not made up: where the digits end before the units and are not the
- * number itself but only near it (448 in float8_e4m3fn is 45e1), an exponent
- * says so: "4.5e+02". */
+/* Formats digits as Python does: "0.0001", "1200.0", "1.5e-05", "1e+16".  No zeros are invented: if the
+ * digits end before the units and are only near the number (448 in float8_e4m3fn is 45e1), the text has an
+ * exponent: "4.5e+02". */
 static void lay_out(char *text, size_t cap, tn_decimal d, double x)
 {
     static const char zeros[] = "0000000000000000";
@@ -142,7 +141,7 @@ static void format_float(char *text, size_t cap, const tn_dtype_info *type, doub
 int tn_value_format(char *dst, size_t cap, tn_dtype dtype, tn_value value)
 {
     const tn_dtype_info *type = tn_dtype_get(dtype);
-    if (!type || type->exponent_bits == 0)      /* a float beside a type that is none: all digits */
+    if (!type || type->exponent_bits == 0)      /* a float value of another type: all digits */
         type = tn_dtype_get(TN_FLOAT64);
     else if (type->bits <= 8)                   /* few values, all short: 448.0 says more than 4.5e+02 */
         type = tn_dtype_get(TN_FLOAT32);
