@@ -3,6 +3,7 @@
 #define TN_BASE_SEALED_H
 
 #include <stddef.h>
+#include <sys/mman.h>
 
 /* For a table that the loader fills: its pages are read-only before the first function of the library runs
  * (RELRO). It is not const, because unit tests put functions of their own into it: they are linked without
@@ -20,6 +21,9 @@
 #define TN_OWN_PAGES __attribute__((aligned(TN_LARGEST_PAGE)))
 
 /* If the kernel refuses, the table stays writable and usable. */
-void tn_seal(void *table, size_t size);
+static inline void tn_seal(void *table, size_t size)
+{
+    (void)mprotect(table, size, PROT_READ);
+}
 
 #endif

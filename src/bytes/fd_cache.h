@@ -34,19 +34,19 @@ typedef struct tn_fd_cache {
 } tn_fd_cache;
 
 /* Adds a file that is open and not held. */
-void tn_fd_cache_add(const tn_fd_cache *cache, tn_cached_fd *cached);
+void tn_fd_cache_add(tn_fd_cache cache, tn_cached_fd *cached);
 
 /* Opens a file if it is closed, and keeps it open until it is released as often as it was held. */
-tn_status tn_fd_cache_hold(const tn_fd_cache *cache, tn_cached_fd *cached, int *fd, tn_error *err);
-void      tn_fd_cache_release(const tn_fd_cache *cache, tn_cached_fd *cached);
+tn_status tn_fd_cache_hold(tn_fd_cache cache, tn_cached_fd *cached, int *fd, tn_error *err);
+void      tn_fd_cache_release(tn_fd_cache cache, tn_cached_fd *cached);
 
 /* Holds a file if it is open; false: it is closed. */
-bool tn_fd_cache_hold_open(const tn_fd_cache *cache, tn_cached_fd *cached, int *fd);
+bool tn_fd_cache_hold_open(tn_fd_cache cache, tn_cached_fd *cached, int *fd);
 
 /* Whether one more file can be opened without closing another. */
-bool tn_fd_cache_has_room(const tn_fd_cache *cache);
+bool tn_fd_cache_has_room(tn_fd_cache cache);
 
 /* Closes a file that is not held, for good. */
-void tn_fd_cache_remove(const tn_fd_cache *cache, tn_cached_fd *cached);
+void tn_fd_cache_remove(tn_fd_cache cache, tn_cached_fd *cached);
 
 #endif

@@ -196,8 +196,7 @@ tn_status tn_sink_hold(tn_sink *sink, int *fd, tn_error *err)
     *fd = sink->fd;
     if (!sink->member.set)
         return TN_OK;
-    tn_fd_cache cache = cache_of(sink->member.set);
-    tn_status status = tn_fd_cache_hold(&cache, &sink->member.cached, fd, err);
+    tn_status status = tn_fd_cache_hold(cache_of(sink->member.set), &sink->member.cached, fd, err);
     if (!status)
         sink->member.dirty = true;
     return status;
@@ -207,16 +206,14 @@ void tn_sink_release(tn_sink *sink)
 {
     if (!sink->member.set)
         return;
-    tn_fd_cache cache = cache_of(sink->member.set);
-    tn_fd_cache_release(&cache, &sink->member.cached);
+    tn_fd_cache_release(cache_of(sink->member.set), &sink->member.cached);
 }
 
 bool tn_sink_set_postpones(tn_sink *sink, uint64_t size)
 {
     if (!sink->member.set || sink->member.created)
         return false;
-    tn_fd_cache cache = cache_of(sink->member.set);
-    if (tn_fd_cache_has_room(&cache))
+    if (tn_fd_cache_has_room(cache_of(sink->member.set)))
         return false;
     sink->member.size = size;
     return true;
@@ -457,8 +454,7 @@ void tn_sink_drop_member(tn_sink *s)
     s->temp[0] = '\0';
     s->member.named = true;      /* it needs no other name when it is closed */
     s->member.dirty = false;
-    tn_fd_cache cache = cache_of(set);
-    tn_fd_cache_remove(&cache, &s->member.cached);
+    tn_fd_cache_remove(cache_of(set), &s->member.cached);
     set->members[s->member.number] = NULL;
     tn_sink_free(s);
 }

@@ -95,7 +95,7 @@ tn_status tn_source_hold(const tn_source *s, int *fd, tn_error *err)
 {
     file *f = file_of(s);
     if (f && f->path)
-        return tn_fd_cache_hold(&cache, &f->cached, fd, err);
+        return tn_fd_cache_hold(cache, &f->cached, fd, err);
     *fd = f ? f->cached.fd : -1;
     return TN_OK;
 }
@@ -104,7 +104,7 @@ tn_status tn_source_hold(const tn_source *s, int *fd, tn_error *err)
 static bool hold_open(file *f, int *fd)
 {
     if (f->path)
-        return tn_fd_cache_hold_open(&cache, &f->cached, fd);
+        return tn_fd_cache_hold_open(cache, &f->cached, fd);
     *fd = f->cached.fd;
     return true;
 }
@@ -113,7 +113,7 @@ void tn_source_release(const tn_source *s)
 {
     file *f = file_of(s);
     if (f && f->path)
-        tn_fd_cache_release(&cache, &f->cached);
+        tn_fd_cache_release(cache, &f->cached);
 }
 
 const tn_identity *tn_source_identity(const tn_source *s)
@@ -174,7 +174,7 @@ static tn_status share_descriptor(file *f, const char *path, tn_error *err)
     f->path = strdup(realpath(path, whole) ? whole : path);
     if (!f->path)
         return tn_fail_nomem(err);
-    tn_fd_cache_add(&cache, &f->cached);
+    tn_fd_cache_add(cache, &f->cached);
     return TN_OK;
 }
 
@@ -238,7 +238,7 @@ static void close_file(tn_source *source)
 {
     file *f = file_of(source);
     if (f->path)
-        tn_fd_cache_remove(&cache, &f->cached);     /* before the guard is dropped */
+        tn_fd_cache_remove(cache, &f->cached);     /* before the guard is dropped */
     if (f->own) {
         tn_guard_drop(f->own);
         munmap((void *)(uintptr_t)source->base, (size_t)source->size);

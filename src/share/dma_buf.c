@@ -4,7 +4,6 @@
  * The pages of a dma-buf do not move, and it cannot be truncated.  But everyone who has it can write: it has
  * no seals. */
 #include "base/checked.h"
-#include "share/dma_buf_calls.h"
 #include "share/memory_calls.h"
 #include "share/provider.h"
 

@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
 
 struct tn_memory_calls {
     void *(*mmap)(void *address, size_t n, int protection, int flags, int fd, off_t offset);
@@ -20,7 +21,16 @@ struct tn_memory_calls {
     int   (*duplicate)(int fd);         /* close-on-exec */
 };
 
+/* Those that only dma-bufs need. */
+struct tn_dma_buf_calls {
+    int   (*open)(const char *path, int flags);
+    int   (*ioctl)(int fd, unsigned long request, void *argument);
+    off_t (*lseek)(int fd, off_t offset, int whence);
+    int   (*fstatfs)(int fd, struct statfs *fs);
+};
+
 /* Changed by tests only, and only while nobody uses buffers. */
 extern TN_RELRO struct tn_memory_calls tn_memory_calls;
+extern TN_RELRO struct tn_dma_buf_calls tn_dma_buf_calls;
 
 #endif

@@ -13,7 +13,6 @@
 
 #include "held.h"
 
-#include "share/dma_buf_calls.h"
 #include "share/map.h"
 #include "share/memory_calls.h"
 #include "share/provider.h"
