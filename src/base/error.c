@@ -128,10 +128,15 @@ tn_status tn_with_reason(tn_status status, tn_reason reason, const char *value, 
 size_t tn_error_format(const tn_error *err, char *dst, size_t cap)
 {
     char place[32] = "";
+    const char *colon = err->file[0] ? ": " : "", *before = "", *after = "";
+    if (err->tensor[0]) {
+        before = "tensor \"";
+        after = "\": ";
+    }
     if (err->offset != TN_NO_OFFSET)
         snprintf(place, sizeof place, "byte %llu: ", (unsigned long long)err->offset);
-    int n = snprintf(dst, cap, "%s%s%s%s%s%s%s", err->file, err->file[0] ? ": " : "", place,
-                     err->tensor[0] ? "tensor \"" : "", err->tensor, err->tensor[0] ? "\": " : "", err->text);
+    int n = snprintf(dst, cap, "%s%s%s%s%s%s%s", err->file, colon, place, before, err->tensor, after,
+                     err->text);
     if (n > 0 && (size_t)n >= cap && cap > 0)
         dst[tn_utf8_valid(dst, strlen(dst))] = '\0';
     return n > 0 ? (size_t)n : 0;

@@ -65,7 +65,7 @@ static tn_status decode(void *state, tn_coding *c, tn_error *err)
         return tn_fail_nomem(err);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
         return tn_fail(err, TN_ERR_CORRUPT, "deflate data is damaged: %s",
-                       s->msg ? s->msg : "it makes no sense");
+                       s->msg ? s->msg : "invalid data");
     return TN_OK;
 }
 

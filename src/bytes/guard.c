@@ -89,8 +89,8 @@ static bool mend(tn_guard *g, const tn_guarded *what, uint64_t missed)
     struct stat st;
     uint64_t from = missed & ~(what->grain - 1), n = what->grain, end = what->extent;
     if (fstat(what->fd, &st) == 0) {
-        uint64_t size = st.st_size > 0 ? (uint64_t)st.st_size : 0,
-                 left = size > what->offset ? size - what->offset : 0;
+        uint64_t size = st.st_size > 0 ? (uint64_t)st.st_size : 0;
+        uint64_t left = size > what->offset ? size - what->offset : 0;
         if (!tn_align_u64(left, what->grain, &end))
             end = what->extent;
     }

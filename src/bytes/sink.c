@@ -613,7 +613,7 @@ tn_status tn_sink_sync_folder(tn_sink *s, tn_error *err)
     tn_sink_tell(&s->listener, &s->lost, "file");
     if (tn_sync_fd(s->folder) != 0 && errno != EINVAL)
         return tn_fail_errno(err, errno,
-                             "the new file is in its place, but its folder cannot be made durable");
+                             "the new file is in its place, but its folder cannot be synced");
     return TN_OK;
 }
 

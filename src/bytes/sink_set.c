@@ -332,7 +332,7 @@ static tn_status fail_taken(bool replace, tn_error *err)
     if (!replace)
         return tn_sink_fail_exists(err);
     return tn_fail(err, TN_ERR_CHANGED,
-                   "was made by another program at the same moment: nothing was replaced; try again");
+                   "was created by another program meanwhile: nothing was replaced; try again");
 }
 
 /* No other thread uses the set any more, so the file stays open or closed. */

@@ -88,7 +88,7 @@ tn_status tn_temporary_open_beside(const char *path, int *fd, tn_error *err)
         return status;
     *fd = open_in(place.folder);
     if (*fd < 0)
-        status = tn_fail_errno(err, errno, "cannot write a temporary file beside it");
+        status = tn_fail_errno(err, errno, "cannot write a temporary file next to it");
     close(place.folder);
     return status;
 }

@@ -297,7 +297,7 @@ void tn_zip_put_local(tn_buf *b, const tn_zip_member *m)
 
 void tn_zip_put_entry(tn_buf *b, const tn_zip_member *m)
 {
-    unsigned extra = (m->wide ? 16u : 0) + (is_far(m) ? 8u : 0);
+    unsigned extra = 16u * m->wide + 8u * is_far(m);
     tn_buf_put_le(b, ENTRY_MARK, 4);
     tn_buf_put_le(b, version_of(m), 2);
     put_common(b, m);

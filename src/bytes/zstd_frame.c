@@ -21,8 +21,9 @@ static void read_fields(tn_cur *c, uint8_t flags, tn_zstd_frame *f)
     uint8_t window = single ? 0 : tn_cur_u8(c);
     tn_cur_take(c, dictionary_bytes[flags & 3]);
     uint64_t content = tn_cur_le(c, size) + (size == 2 ? 256 : 0), base = UINT64_C(1) << (10 + (window >> 3));
-    *f = (tn_zstd_frame){ .checksum = flags >> 2 & 1, .content = size ? content : TN_ZSTD_CONTENT_UNKNOWN,
-                          .window = single ? content : base + base / 8 * (window & 7) };
+    f->checksum = flags >> 2 & 1;
+    f->content = size ? content : TN_ZSTD_CONTENT_UNKNOWN;
+    f->window = single ? content : base + base / 8 * (window & 7);
 }
 
 tn_zstd_look tn_zstd_frame_read(const void *bytes, size_t n, tn_zstd_frame *frame)

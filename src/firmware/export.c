@@ -174,7 +174,8 @@ static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
 static tn_status check_frac_bits(const job *j, const tn_c_tensor *c, tn_error *err)
 {
     bool is_signed = j->o.mli == TN_MLI_2_0;
-    int32_t least = is_signed ? INT8_MIN : 0, most = is_signed ? INT8_MAX : UINT8_MAX;
+    int32_t least = is_signed ? INT8_MIN : 0;
+    int32_t most = is_signed ? INT8_MAX : UINT8_MAX;
     if (c->frac_bits >= least && c->frac_bits <= most)
         return TN_OK;
     bool below = c->frac_bits < least;
@@ -368,10 +369,13 @@ static void report(const job *j)
         snprintf(identifier, sizeof identifier, "%s_tensor_%s", j->name, c->id);
         tn_export_tensor one = {
             .source = c->source, .identifier = identifier, .type = c->type->name, .rank = c->rank,
-            .shape = c->shape, .frac_bits = c->type->kind == TN_C_FX ? c->frac_bits : 0, .axis = c->axis,
-            .offset = j->o.binary ? c->at[TN_C_DATA] : 0, .structure_bytes = tn_c_versions[j->o.mli].bytes,
+            .shape = c->shape, .axis = c->axis, .structure_bytes = tn_c_versions[j->o.mli].bytes,
             .data_bytes = tn_c_array_bytes(c, j->o.mli, TN_C_DATA),
         };
+        if (c->type->kind == TN_C_FX)
+            one.frac_bits = c->frac_bits;
+        if (j->o.binary)
+            one.offset = c->at[TN_C_DATA];
         for (tn_c_array a = TN_C_ZERO; a < TN_C_ARRAYS; a++)
             one.parameter_bytes += tn_c_array_bytes(c, j->o.mli, a);
         j->o.report(j->o.context, &one);

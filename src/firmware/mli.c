@@ -761,8 +761,9 @@ static tn_mli_status from_float(float value, int32_t frac_bits, tn_mli_round rou
     union { float f; uint32_t u; } bits;
     bits.f = value;
     uint32_t exponent = bits.u >> 23 & 0xff, fraction = bits.u & 0x7fffff;
+    int64_t e = exponent ? exponent : 1;                /* subnormals have the lowest */
     number x = { bits.u >> 31 != 0, exponent ? fraction | 0x800000 : fraction,
-                 limit_exponent((int64_t)(exponent ? exponent : 1) - 150 + frac_bits) };
+                 limit_exponent(e - 150 + frac_bits) };
     if (exponent == 0xff && fraction != 0 && round != TN_MLI_FLOAT_STEPS) {
         *fx = 0;
         return TN_MLI_ARGUMENT_ERROR;

@@ -84,7 +84,7 @@ tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*rele
                          void *context, tn_buffer **buffer, tn_error *err)
 {
     if (!data && bytes)
-        return tn_fail(err, TN_ERR_ARGUMENT, "%llu bytes at no address", (unsigned long long)bytes);
+        return tn_fail(err, TN_ERR_ARGUMENT, "%llu bytes at address NULL", (unsigned long long)bytes);
     if (bytes > PTRDIFF_MAX)
         return tn_fail(err, TN_ERR_ARGUMENT, "%llu bytes are more than memory can have",
                        (unsigned long long)bytes);
@@ -198,7 +198,7 @@ tn_status tn_buffer_freeze(tn_buffer *buffer, tn_error *err)
 {
     if (!buffer->provider->freeze)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "memory of type %s cannot be made read-only for good: memfd can",
+                       "memory of type %s cannot be frozen: a memfd can",
                        buffer->provider->name);
     return buffer->provider->freeze(buffer, err);
 }

@@ -135,7 +135,7 @@ static tn_status confine(const allowance *const *list, size_t n, tn_error *err)
         problem = seccomp_load(filter);
     seccomp_release(filter);
     if (problem)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, "seccomp is not to be had here: %s", strerror(-problem));
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "seccomp is not available: %s", strerror(-problem));
     return TN_OK;
 }
 

@@ -107,7 +107,7 @@ static void start(void)
 static bool query(const char **why)
 {
     pthread_once(&driver.once, start);
-    *why = driver.why ? driver.why : "nobody enforces read-only; the CPU sees a copy";
+    *why = driver.why ? driver.why : "read-only is not enforced; the CPU sees a copy";
     return !driver.why;
 }
 
@@ -319,7 +319,7 @@ static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_
     CUipcMemHandle handle;
     if (read_only)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of a CUDA device cannot be exported read-only: "
-                       "nobody would enforce it; a memfd can");
+                       "it would not be enforced; a memfd can");
     if (m->opened)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "memory of a CUDA device can be exported only by the process that has allocated it");

@@ -271,7 +271,7 @@ static tn_status take_memory(struct DLManagedTensorVersioned *managed, const tn_
     if (!find_reach(&own->array, own->stride, &r))
         return tn_fail(err, TN_ERR_LIMIT, "the array reaches over more than %" PRIu64 " bytes", MAX_REACH);
     if (r.bytes && !t->data)
-        return tn_fail(err, TN_ERR_CORRUPT, "an array of %" PRIu64 " bytes at no address", r.bytes);
+        return tn_fail(err, TN_ERR_CORRUPT, "an array of %" PRIu64 " bytes at address NULL", r.bytes);
     uint64_t zero = 0;
     if (r.bytes && (!tn_add_u64((uintptr_t)t->data, t->byte_offset, &zero) || zero <= r.below ||
                     zero > UINTPTR_MAX || r.bytes > UINTPTR_MAX - (zero - r.below)))

@@ -36,7 +36,7 @@ static tn_status ask_udmabuf(int device, int memfd, uint64_t extent, int *fd, tn
         return tn_fail(err, TN_ERR_LIMIT, "udmabuf refuses %llu bytes: it gives as many MiB as "
                        "/sys/module/udmabuf/parameters/size_limit_mb says (64 unless changed)",
                        (unsigned long long)extent);
-    return tn_fail_errno(err, errno, "udmabuf makes no dma-buf");
+    return tn_fail_errno(err, errno, "udmabuf cannot create a dma-buf");
 }
 
 /* The pages outlive the memfd. */

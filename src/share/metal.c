@@ -13,7 +13,7 @@
 
 static bool query(const char **why)
 {
-    *why = "nobody enforces read-only; whoever knows the number can look it up";
+    *why = "read-only is not enforced; every process that knows the number can use it";
     return true;
 }
 
@@ -99,7 +99,7 @@ static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_
     uint32_t id = (uint32_t)b->handle;
     if (read_only)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "an IOSurface cannot be exported read-only: nobody would enforce it");
+                       "an IOSurface cannot be exported read-only: it would not be enforced");
     memcpy(exported->opaque, &id, sizeof id);
     return TN_OK;
 }

@@ -179,7 +179,7 @@ static tn_status whole_file(const tn_file *file, tn_buffer **buffer, tn_error *e
     };
     if (tn_file_shards(file) != 1)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "it lies in %zu files: only a single one can be offered in place",
+                       "it has %zu files: only a single file can be offered in place",
                        tn_file_shards(file));
     return tn_buffer_of_part(file, &whole, buffer, err);
 }

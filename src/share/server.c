@@ -177,7 +177,7 @@ static tn_status accept_some(tn_offer *o, tn_error *err)
         if (fd >= 0) {
             take_in(o, fd);
         } else if (is_short(errno)) {
-            tn_offer_say(o, "nobody can be taken in for a while: %s", strerror(errno));
+            tn_offer_say(o, "no clients are accepted for a while: %s", strerror(errno));
             o->no_room_until = tn_clock() + RETRY;
             return TN_OK;
         } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) {
@@ -214,7 +214,7 @@ static bool listen_to(const tn_offer *o, tn_client *c)
     if (!status && tn_socket_unread(c->fd))
         status = tn_fail(&err, TN_ERR_CORRUPT, "asks for more without having read the last packet");
     if (status)
-        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " does not speak as it should: %s",
+        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " violates the protocol: %s",
                      c->peer.pid, c->peer.uid, err.text);
     c->in_place |= said.in_place;
     c->greeted = c->asked = true;

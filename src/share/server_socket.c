@@ -59,8 +59,8 @@ static tn_status bind_socket(tn_server_socket *p, const struct sockaddr_un *addr
     if (problem == EADDRINUSE && is_stale(p, address) && unlinkat(p->folder, p->name, 0) == 0)
         problem = tn_socket_calls.bind(p->fd, any, sizeof *address) == 0 ? 0 : errno;
     if (problem == EADDRINUSE)
-        return tn_fail(err, TN_ERR_EXISTS, is_socket(p) ? "somebody listens there already"
-                       : "something else than a socket stands there already");
+        return tn_fail(err, TN_ERR_EXISTS, is_socket(p) ? "another process listens there already"
+                       : "already exists and is not a socket");
     return problem ? tn_fail_errno(err, problem, "cannot bind a socket") : TN_OK;
 }
 

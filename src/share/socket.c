@@ -86,10 +86,11 @@ static tn_status fail_connect(const char *path, int problem, tn_error *err)
 {
     struct stat st;
     if (problem == EAGAIN)
-        return tn_fail(err, TN_ERR_IO, "cannot attach: nobody has taken us in");
+        return tn_fail(err, TN_ERR_IO, "cannot attach: the connection was not accepted in time");
     if (problem == ECONNREFUSED && stat(path, &st) == 0)
-        return tn_fail(err, TN_ERR_IO, "cannot attach: %s",
-                       S_ISSOCK(st.st_mode) ? "nobody offers at this socket any more" : "it is no socket");
+        return tn_fail(err, TN_ERR_IO, S_ISSOCK(st.st_mode)
+                       ? "cannot attach: no process offers at this socket any more"
+                       : "cannot attach: it is not a socket");
     return tn_fail_errno(err, problem, "cannot attach");
 }
 

@@ -166,7 +166,7 @@ static void take_opaque(reader *r)
     for (size_t i = 0; i < t.len; i++)
         lower = lower && tn_lower(t.ptr[i]) == t.ptr[i];
     if (!lower || !tn_hex_read(t, r->p->opaque, sizeof r->p->opaque))
-        tn_json_reject(&r->j, TN_ERR_CORRUPT, "expected %zu hexadecimal digits, small ones",
+        tn_json_reject(&r->j, TN_ERR_CORRUPT, "expected %zu hexadecimal digits in lower case",
                        2 * sizeof r->p->opaque);
 }
 
@@ -213,7 +213,7 @@ static void take_field(reader *r, tn_text key)
             !(fields[i].kinds & here || (i == OPAQUE && r->p->kind == TN_WIRE_TENSOR)))
             continue;
         if (r->seen & 1u << i)
-            tn_json_reject(&r->j, TN_ERR_CORRUPT, "\"%s\" stands there twice", fields[i].key);
+            tn_json_reject(&r->j, TN_ERR_CORRUPT, "\"%s\" is there twice", fields[i].key);
         else
             fields[i].take(r);
         r->seen |= 1u << i;
@@ -252,7 +252,7 @@ static tn_status check_handle(const reader *r, size_t descriptors, tn_error *err
                           opaque ? "\"opaque\" belongs to cuda_ipc handles alone"
                           : "a cuda_ipc handle without \"opaque\"");
     if (descriptors != tn_wire_descriptors(r->p))
-        return tn_fail_at(err, TN_ERR_CORRUPT, 12, "expected %zu descriptors for such a handle but found %zu",
+        return tn_fail_at(err, TN_ERR_CORRUPT, 12, "expected %zu descriptors for this handle but found %zu",
                           tn_wire_descriptors(r->p), descriptors);
     return TN_OK;
 }

@@ -11,8 +11,8 @@ static meant show(tn_dtype dtype, uint64_t n)
 {
     meant shown;
     bool negative = n > INT64_MAX && (dtype == TN_INT32 || dtype == TN_INT64);
-    snprintf(shown.text, sizeof shown.text, "%s%llu", negative ? "-" : "",
-             (unsigned long long)(negative ? -n : n));
+    unsigned long long magnitude = negative ? -n : n;
+    snprintf(shown.text, sizeof shown.text, "%s%llu", negative ? "-" : "", magnitude);
     return shown;
 }
 

@@ -549,7 +549,7 @@ static void fields_that_make_no_sense_are_refused(void)
     free(m->tensor.shape);
     m->tensor.shape = NULL;
     check_refused(m, TN_ERR_CORRUPT, "2 dimensions without a shape");
-    check_refused(foreign(NULL, f32, 2, shape, NULL), TN_ERR_CORRUPT, "24 bytes at no address");
+    check_refused(foreign(NULL, f32, 2, shape, NULL), TN_ERR_CORRUPT, "24 bytes at address NULL");
     check_refused(foreign(data, f32, 2, negative, NULL), TN_ERR_CORRUPT, "dimension 0 has -1 elements");
     check_refused(foreign(data, f32, 2, lowest, NULL), TN_ERR_CORRUPT,
                   "dimension 1 has -9223372036854775808");

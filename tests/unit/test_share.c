@@ -577,11 +577,11 @@ static void a_socket_that_nobody_listens_on_is_replaced_and_no_other(void)
     close(fd);
     CHECK(tn_share_offer(place().text, NULL, &offer, NULL) == TN_OK);
     CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS &&
-          strstr(line_of(&err), "somebody listens there"));
+          strstr(line_of(&err), "another process listens there"));
     tn_offer_close(offer);
     put_file("socket", "no socket");
     CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS &&
-          strstr(line_of(&err), "something else"));
+          strstr(line_of(&err), "is not a socket"));
     CHECK(file_is("socket", "no socket"));
     CHECK(unlink(place().text) == 0 && symlink("elsewhere", place().text) == 0);
     CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS);
