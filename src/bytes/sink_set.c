@@ -91,7 +91,7 @@ static tn_sink *sink_of(tn_cached_fd *cached)
     return (tn_sink *)(void *)((char *)cached - offsetof(tn_sink, member.cached));
 }
 
-static tn_status make_member(tn_sink *s, tn_error *err)
+static tn_status create_member(tn_sink *s, tn_error *err)
 {
     tn_sink_set *set = s->member.set;
     tn_lost lost = { .length = 0 };
@@ -142,7 +142,7 @@ static tn_status reopen(tn_cached_fd *cached, tn_error *err)
     tn_sink *s = sink_of(cached);
     tn_status status = TN_OK;
     if (!s->member.created) {
-        status = make_member(s, err);
+        status = create_member(s, err);
         if (status && s->fd >= 0) {     /* incomplete: removed with the set */
             close(s->fd);
             s->fd = -1;
@@ -166,7 +166,7 @@ static bool park(tn_sink *s)
         return false;
     number_name(s, name);
     s->member.parked = s->temp[0] ? tn_rename_if_free(set->folder, s->temp, set->parking, name) == 0
-                                 : tn_sink_link(s, set->parking, name) == 0;
+                                  : tn_sink_link(s, set->parking, name) == 0;
     if (s->member.parked)
         s->temp[0] = '\0';
     return s->member.parked;
@@ -204,16 +204,13 @@ tn_status tn_sink_hold(tn_sink *sink, int *fd, tn_error *err)
 
 void tn_sink_release(tn_sink *sink)
 {
-    if (!sink->member.set)
-        return;
-    tn_fd_cache_release(cache_of(sink->member.set), &sink->member.cached);
+    if (sink->member.set)
+        tn_fd_cache_release(cache_of(sink->member.set), &sink->member.cached);
 }
 
 bool tn_sink_set_postpones(tn_sink *sink, uint64_t size)
 {
-    if (!sink->member.set || sink->member.created)
-        return false;
-    if (tn_fd_cache_has_room(cache_of(sink->member.set)))
+    if (!sink->member.set || sink->member.created || tn_fd_cache_has_room(cache_of(sink->member.set)))
         return false;
     sink->member.size = size;
     return true;
