@@ -171,9 +171,12 @@ static tn_status map_whole(file *f, tn_error *err)
 static tn_status share_descriptor(file *f, const char *path, tn_error *err)
 {
     char whole[PATH_MAX];
-    f->path = strdup(realpath(path, whole) ? whole : path);
+    const char *kept = realpath(path, whole) ? whole : path;
+    size_t n = strlen(kept) + 1;
+    f->path = malloc(n);
     if (!f->path)
         return tn_fail_nomem(err);
+    memcpy(f->path, kept, n);
     tn_fd_cache_add(cache, &f->cached);
     return TN_OK;
 }
