@@ -1,11 +1,11 @@
-/* bench_cast.c - how fast each kernel of casts is, beside memcpy.
+/* bench_cast.c - how fast each kernel of casts is, compared with memcpy.
  *
  *     bench-cast MIB ROUNDS
  *
  * The wider side of a cast takes MIB MiB.  In turn: memcpy of as many bytes into
  * a warm buffer with one thread and with two, tn_cast() with one job and with
  * two, and with one thread the bare kernels of each level up to TENON_CPU.  A
- * line a kernel: destination, source, and the GB/s of each of these, counted on
+ * line per kernel: destination, source, and the GB/s of each of these, counted on
  * the wider side; all are the best of ROUNDS.  The first line names them.  Data
  * is normally distributed, or its magnitudes for types that have no negative
  * numbers; integers are scaled so that some saturate. */
@@ -25,7 +25,7 @@
 #include "kernels/cast/table.h"
 
 enum { MAX_LEVELS = 3 };
-/* what is timed, in turn */
+/* timed in turn */
 enum { COPY, COPY_BY_TWO, CAST, CAST_BY_TWO, KERNELS, MAX_TIMED = KERNELS + MAX_LEVELS };
 
 typedef struct level {

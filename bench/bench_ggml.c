@@ -1,4 +1,4 @@
-/* bench_ggml.c - how fast ggml's block types are, beside memcpy, and whether
+/* bench_ggml.c - how fast ggml's block types are, compared with memcpy, and whether
  * its MXFP4 is ours.
  *
  *     bench-ggml MIB ROUNDS as bench-scaled, with one thread, whose own time counts: a line for each type
@@ -7,7 +7,7 @@
  *     bench-ggml compare SEED codes and scales of MXFP4 against those of Tenon with `ggml`: "N values, M
  *     differ"
  *
- * Needs ggml's sources, of which bench/scaled builds only the code of block
+ * Needs ggml's sources; bench/scaled builds only the code of block
  * types and their CPU kernels. */
 #include "clock.h"
 #include "normal.h"

@@ -1,4 +1,4 @@
-/* bench_layout.c - how fast reorders are, beside memcpy.
+/* bench_layout.c - how fast reorders are, compared with memcpy.
  *
  *     bench-layout ROUNDS [TEXT]
  *

@@ -1,4 +1,4 @@
-/* bench_onednn.c - how fast oneDNN's reorders are as casts, beside memcpy.
+/* bench_onednn.c - how fast oneDNN's reorders are as casts, compared with memcpy.
  *
  *     bench-onednn MIB ROUNDS TO FROM [TO FROM]...
  *

@@ -1,4 +1,4 @@
-/* bench_onednn_layout.c - how fast oneDNN's reorders between layouts are, beside memcpy.
+/* bench_onednn_layout.c - how fast oneDNN's reorders between layouts are, compared with memcpy.
  *
  *     bench-onednn-layout ROUNDS REORDER...
  *

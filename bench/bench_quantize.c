@@ -1,4 +1,4 @@
-/* bench_quantize.c - how fast quantization is, beside memcpy.
+/* bench_quantize.c - how fast quantization is, compared with memcpy.
  *
  *     bench-quantize MIB ROUNDS
  *

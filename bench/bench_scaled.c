@@ -1,4 +1,4 @@
-/* bench_scaled.c - how fast scaled datatypes are made and unmade, beside memcpy.
+/* bench_scaled.c - how fast scaled datatypes are encoded and decoded, compared with memcpy.
  *
  *     bench-scaled MIB ROUNDS [NAME]...
  *
@@ -75,7 +75,7 @@ static void must(tn_status status, const char *what, const tn_error *err)
     }
 }
 
-/* ---- what is timed ---- */
+/* ---- timed functions ---- */
 
 static void *copy_share(void *share)
 {

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 20 };       /* bytes a read() or write(); a pipe is made as large */
+enum { PIECE = 1 << 20 };       /* bytes per read() or write(), and of a pipe */
 
 static struct {
     uint64_t bytes;

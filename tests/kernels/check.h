@@ -1,5 +1,5 @@
 /* tests/kernels/check.h - what the checkers of kernels share: rooms with
- * guards, a line a kernel, every level that this CPU has.
+ * guards, one line per kernel, every level that this CPU has.
  *
  * Plain C, so that they also run where there is no cmocka. */
 #ifndef TN_TESTS_KERNELS_CHECK_H

@@ -20,7 +20,7 @@ static const tn_dtype_info *info(tn_dtype type)
     return tn_dtype_get(type);
 }
 
-/* --- what is checked ----------------------------------------------------- */
+/* --- checks ----------------------------------------------------- */
 
 typedef enum way { ENCODES, EXACT, ODD } way;   /* by the rules; without them and without flags; to odd */
 

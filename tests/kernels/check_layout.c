@@ -4,7 +4,7 @@
  *
  * Transposes of every number of rows and columns 0..130, copies and fills of
  * every length, at any address, up to a page that must not be touched; then
- * whole blocks, which interleave, stage and stream.  A line a kernel; fails if one
+ * whole blocks, which interleave, stage and stream.  One line per kernel; fails if one
  * does. */
 #include "check.h"
 
@@ -161,7 +161,7 @@ static void define(const block *b, uint8_t *dst, const uint8_t *src)
 }
 
 /* Dense or nearly so, in any order of dimensions; returns the elements from the first to the last. */
-static int64_t lie(block *b, bool of_dst)
+static int64_t place_elements(block *b, bool of_dst)
 {
     uint32_t order[MAX_DIMS];
     int64_t next = 1, last = 0;
@@ -199,8 +199,8 @@ static void make_block(block *b)
             b->dims[i].src_extent = n;
             b->dims[i].dst_extent = n + change < 1 ? 1 : n + change;
         }
-        b->dst_bytes = (size_t)(lie(b, true) * b->bits + 7) / 8;
-        b->src_bytes = (size_t)(lie(b, false) * b->bits + 7) / 8;
+        b->dst_bytes = (size_t)(place_elements(b, true) * b->bits + 7) / 8;
+        b->src_bytes = (size_t)(place_elements(b, false) * b->bits + 7) / 8;
     } while (b->dst_bytes > ROOM || b->src_bytes > ROOM);
     for (size_t i = 0; i < sizeof b->fill; i++)
         b->fill[i] = (uint8_t)below(256);

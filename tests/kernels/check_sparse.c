@@ -4,7 +4,7 @@
  *
  * Every length 0..130 and a few long ones, all densities, random and special
  * values, thresholds of every shape, at any address up to a page that must not be
- * touched, with exactly the room that is needed and with more.  A line a
+ * touched, with exactly the room that is needed and with more.  One line per
  * kernel; fails if one does. */
 #include "check.h"
 
@@ -26,7 +26,7 @@ static size_t place(size_t size)
     }
 }
 
-/* --- what is looked at ------------------------------------------------------------ */
+/* --- inputs ------------------------------------------------------------ */
 
 /* Zeros, thresholds of floats, of integers, and ones that keep or leave out everything. */
 static tn_filter make_filter(tn_filter_kind kind, unsigned how)
@@ -46,7 +46,7 @@ static tn_filter make_filter(tn_filter_kind kind, unsigned how)
     }
 }
 
-/* Numbers of which about so many percent are not zero: any, ends of ranges, and ones near the limit. */
+/* About `percent` of the numbers are not zero: random ones, ends of ranges, and ones near the limit. */
 static void fill(uint8_t *p, size_t n, size_t width, unsigned percent, const tn_filter *s)
 {
     size_t unit = s->kind == TN_FILTER_PAIR_4 || s->kind == TN_FILTER_PAIR_8 ? width / 2 : width;

@@ -5,7 +5,7 @@
 
 #include "make.h"
 
-/* What is to become of a file; what is not said stays as it is. */
+/* How to convert a file; members that are not set change nothing. */
 typedef struct wish {
     const char        *form, *cast, *layout, *pad;  /* a rule each */
     bool               is_virtual;                  /* unless the cast says otherwise */

@@ -1,4 +1,4 @@
-/* tests/support/datatype_tensor.h - tensors of a datatype, made from random
+/* tests/support/datatype_tensor.h - tensors of a datatype, generated from random
  * values, and the same ones found in a file.  Include it after support.h. */
 #ifndef TN_TESTS_DATATYPE_TENSOR_H
 #define TN_TESTS_DATATYPE_TENSOR_H

@@ -1,5 +1,5 @@
-/* tests/support/model.h - a tensor file as it should be: made from a seed or
- * from fuzzed bytes, written with any options, compared with what is read.
+/* tests/support/model.h - a tensor file as it should be: generated from a seed or
+ * from fuzzed bytes, written with any options, compared with the file that is read.
  * Needs no test framework. */
 #ifndef TN_TESTS_MODEL_H
 #define TN_TESTS_MODEL_H

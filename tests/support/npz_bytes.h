@@ -1,4 +1,4 @@
-/* tests/support/npz_bytes.h - archives of arrays made by hand.  Include it after support.h. */
+/* tests/support/npz_bytes.h - archives of arrays written by hand.  Include it after support.h. */
 #ifndef TN_TESTS_NPZ_BYTES_H
 #define TN_TESTS_NPZ_BYTES_H
 

@@ -1,4 +1,4 @@
-/* tests/support/safetensors_bytes.h - small safetensors files, made by hand. */
+/* tests/support/safetensors_bytes.h - small safetensors files, written by hand. */
 #ifndef TN_TESTS_SAFETENSORS_BYTES_H
 #define TN_TESTS_SAFETENSORS_BYTES_H
 

@@ -1,5 +1,5 @@
 /* tests/support/side.h - arrays by chance, with any strides, in buffers that
- * hold exactly what is described; and their elements bit by bit. */
+ * have exactly the described size; and their elements bit by bit. */
 #ifndef TN_TESTS_SIDE_H
 #define TN_TESTS_SIDE_H
 
@@ -15,7 +15,7 @@ typedef struct side {
     uint32_t rank;
     int64_t  shape[MAX_DIMS], stride[MAX_DIMS];
     bool     dense;             /* strides are not given */
-    size_t   size;              /* bytes of the buffer, which holds exactly what is described */
+    size_t   size;              /* bytes of the buffer, exactly the described size */
     int64_t  first;             /* byte of element 0 */
     uint8_t *buffer;
 } side;

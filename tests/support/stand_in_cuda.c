@@ -174,7 +174,7 @@ static CUdeviceptr address_of(const piece *p)
     return 0xd0d0000000000100ULL + ((CUdeviceptr)(p - pieces) << 40);
 }
 
-/* The piece that n bytes lie in, or NULL. */
+/* The piece that contains these n bytes, or NULL. */
 static piece *piece_at(CUdeviceptr pointer, size_t n)
 {
     for (piece *p = pieces; p < pieces + SLOTS; p++)

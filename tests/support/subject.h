@@ -120,7 +120,7 @@ static inline bool is_zero(const uint8_t *element, size_t width)
     return true;
 }
 
-/* Of elements of which `keep` says which stay. */
+/* The elements that `keep` keeps. */
 static inline subject *slow_sparse(tn_form form, tn_dtype dtype, uint32_t rank, const int64_t *shape,
                                    tn_dtype index, const uint8_t *elements, const bool *keep)
 {
@@ -183,31 +183,31 @@ static inline bool same_tensor(const tn_tensor *a, const tn_tensor *b)
     return true;
 }
 
-/* --- making and checking --------------------------------------------------------- */
+/* --- converting and checking --------------------------------------------------------- */
 
 static inline tn_tensor *reform(const tn_tensor *t, tn_form form, const tn_sparse_options *o)
 {
-    tn_tensor *made = NULL;
+    tn_tensor *result = NULL;
     tn_error err = { 0 };
-    tn_status status = tn_convert_form(t, form, o, &made, &err);
+    tn_status status = tn_convert_form(t, form, o, &result, &err);
     if (status != TN_OK)
         print_error("%s\n", line_of(&err));
-    CHECK(status == TN_OK && made);
-    CHECK(tn_form_check(made, NULL, &err) == TN_OK);
-    return made;
+    CHECK(status == TN_OK && result);
+    CHECK(tn_form_check(result, NULL, &err) == TN_OK);
+    return result;
 }
 
 /* Fails so, with a text that has these words in it. */
 static inline void refused(const tn_tensor *t, tn_form form, const tn_sparse_options *o, tn_status want,
                            const char *words)
 {
-    tn_tensor *made = NULL;
+    tn_tensor *result = NULL;
     tn_error err = { 0 };
-    tn_status status = tn_convert_form(t, form, o, &made, &err);
+    tn_status status = tn_convert_form(t, form, o, &result, &err);
     if (status != want || !strstr(line_of(&err), words))
         print_error("expected %d (%s) but found %d: %s\n", (int)want, words, (int)status, line_of(&err));
-    CHECK(status == want && err.status == want && strstr(line_of(&err), words) && !made);
-    CHECK(tn_convert_form(t, form, o, &made, NULL) == want);
+    CHECK(status == want && err.status == want && strstr(line_of(&err), words) && !result);
+    CHECK(tn_convert_form(t, form, o, &result, NULL) == want);
 }
 
 /* Zeros mostly, else any bits. */

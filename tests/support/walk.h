@@ -1,5 +1,5 @@
 /* tests/support/walk.h - everything a reader can do with a file, and what must
- * be true whatever the file is.  For unit tests and fuzz targets alike. */
+ * be true whatever the file is.  For unit tests and fuzz targets. */
 #ifndef TN_TESTS_WALK_H
 #define TN_TESTS_WALK_H
 

@@ -1,5 +1,5 @@
 /* tests/support/walk_json.h - a value read through the getters, and what must be
- * true whatever it is.  For unit tests and fuzz targets alike. */
+ * true whatever it is.  For unit tests and fuzz targets. */
 #ifndef TN_TESTS_WALK_JSON_H
 #define TN_TESTS_WALK_JSON_H
 

@@ -1,4 +1,4 @@
-/* tests/support/zt_bytes.h - zTensor 0.1 files made by hand, right or wrong.
+/* tests/support/zt_bytes.h - zTensor 0.1 files written by hand, right or wrong.
  *
  * The data section is `data_size` bytes at 64; what comes after it is up to
  * the test.  Include it after support.h. */
