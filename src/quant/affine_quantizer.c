@@ -31,10 +31,10 @@ static tn_status add_item(void *context, uint64_t item, unsigned worker, tn_scal
     tn_scaled_scratch *w = &j->scratches[worker];
     uint64_t first = item * ITEM;
     size_t n = (size_t)tn_min_u64(j->plan.count - first, ITEM);
-    (void)err;
-    tn_job_open_values(j, w, &j->results[worker], first, n);
-    tn_scale_tally_add(tally, w->src + (first - w->src_first) * j->src_size, first, n);
-    return TN_OK;
+    tn_status status = tn_job_open_values(j, w, &j->results[worker], first, n, err);
+    if (status == TN_OK)
+        tn_scale_tally_add(tally, w->src + (first - w->src_first) * j->src_size, first, n);
+    return status;
 }
 
 static tn_status find_scales(tn_scaled_job *j, affine_state *a, tn_error *err)
@@ -46,7 +46,9 @@ static tn_status find_scales(tn_scaled_job *j, affine_state *a, tn_error *err)
     tn_status status = tn_scale_tally_new(&p->d->affine, &p->o, from, a->index, &tally, err);
     if (status != TN_OK)
         return status;
-    status = tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err);
+    status = tn_job_workers(j, err);
+    if (status == TN_OK)
+        status = tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err);
     if (status == TN_OK)
         tn_scale_tally_scales(tally, a->scale, a->zero);
     tn_scale_tally_free(tally);

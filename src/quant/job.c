@@ -36,40 +36,76 @@ bool tn_scaled_turns(const tn_scaled_plan *p)
 
 /* --- memory ------------------------------------------------------------------------- */
 
-/* One block, the widest elements first. */
-static tn_status set_scratch(scratch *w, size_t n, size_t turned, const size_t *windows, tn_error *err)
+/* Lays the arrays of a worker out in one block, the widest elements first. */
+static void divide(const job *j, scratch *w)
 {
-    size_t each = sizeof(uint64_t) * 2 + sizeof(float) * 4 + sizeof(uint32_t) + 3, size = n * each;
-    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
-        size += windows[i];
-    uint8_t *p = w->block = malloc(size);
-    if (!p)
-        return tn_fail_nomem(err);
+    size_t n = j->most_values;
+    uint8_t *p = w->block;
     w->index = (uint64_t *)(void *)p;
     w->elements = p += n * sizeof(uint64_t);
     w->x = (float *)(void *)(p += n * sizeof(uint64_t));
     w->y = w->x + n;
     w->last[0] = w->y + n;
     w->last[1] = w->last[0] + n;
+    w->turned = w->last[1] + n;
+    w->made = w->turned + j->most_turned;
     w->tile = (tn_tile){ .x = w->x, .index = w->index, .scratch = w->y,
-                         .code = (uint32_t *)(void *)(w->last[1] + n) };
+                         .code = (uint32_t *)(void *)(w->made + j->most_turned) };
     w->tile.offset = (uint8_t *)(w->tile.code + n);
     w->tile.meta = w->tile.offset + n;
     w->tile.mask = w->tile.meta + n;
     p = w->tile.mask + n;
-    for (unsigned i = 0; i < TN_SCALED_FIELDS; p += windows[i++])
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; p += j->most_bytes[i++])
         w->window[i] = p;
-    w->turned = turned ? malloc(2 * turned * sizeof *w->turned) : NULL;
-    w->made = turned && w->turned ? w->turned + turned : NULL;
-    return w->turned || !turned ? TN_OK : tn_fail_nomem(err);
 }
 
-static tn_status set_result(result *f, size_t tiles, size_t bytes, tn_error *err)
+tn_status tn_scratch_fit(const job *j, scratch *w, tn_error *err)
 {
+    size_t each = sizeof(uint64_t) * 2 + sizeof(float) * 4 + sizeof(uint32_t) + 3,
+           size = j->most_values * each + 2 * j->most_turned * sizeof(float);
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
+        size += j->most_bytes[i];
+    if (size > w->size) {
+        free(w->block);
+        w->block = malloc(size);
+        w->size = w->block ? size : 0;
+    }
+    if (!w->block)
+        return tn_fail_nomem(err);
+    divide(j, w);
+    return TN_OK;
+}
+
+void tn_scratch_free(scratch *w)
+{
+    free(w->block);
+    *w = (scratch){ 0 };
+}
+
+static tn_status set_result(const job *j, result *f, tn_error *err)
+{
+    size_t tiles = (size_t)(j->plan.run * j->plan.lanes);
     f->ranges = calloc(tiles, sizeof *f->ranges);
     f->squares = calloc(tiles, sizeof *f->squares);
-    f->bytes = malloc(bytes + 1);
-    return f->ranges && f->squares && f->bytes ? TN_OK : tn_fail_nomem(err);
+    return f->ranges && f->squares ? tn_result_fit(j, f, err) : tn_fail_nomem(err);
+}
+
+tn_status tn_result_fit(const job *j, result *f, tn_error *err)
+{
+    if (f->cap >= j->most_given && f->bytes)
+        return TN_OK;
+    free(f->bytes);
+    f->bytes = malloc(j->most_given + 1);
+    f->cap = f->bytes ? j->most_given : 0;
+    return f->bytes ? TN_OK : tn_fail_nomem(err);
+}
+
+void tn_result_free(result *f)
+{
+    free(f->ranges);
+    free(f->squares);
+    free(f->bytes);
+    *f = (result){ 0 };
 }
 
 static tn_status set_groups(job *j, tn_error *err)
@@ -90,18 +126,17 @@ static uint64_t bundle_columns(const tn_scaled_plan *p)
     return tn_min_u64(tn_min_u64(p->run, p->tiles_across) * p->tile_columns, p->columns);
 }
 
-/* Bytes of each field that an item has at most, and its values. */
-static uint64_t window_sizes(const job *j, size_t *windows)
+/* Finds the bytes of each field that an item has at most, and returns its values. */
+static uint64_t window_sizes(job *j)
 {
     const tn_scaled_plan *p = &j->plan;
     bool pieces = tn_scaled_pieces(p) > 1;
     uint64_t columns = pieces ? tn_min_u64(p->piece_columns, p->columns) : bundle_columns(p),
              rows = pieces ? p->piece_rows : j->per_item * p->tile_rows;
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
-        windows[i] = j->windows && p->fields[i].nbytes
-                         ? (size_t)(pieces && i > 0 ? tn_scaled_byte_at(p, i, 0, p->columns)
-                                                    : rows * tn_scaled_byte_at(p, i, 0, columns))
-                         : 0;
+        if (j->windows && p->fields[i].nbytes)
+            j->most_bytes[i] = (size_t)(pieces && i > 0 ? tn_scaled_byte_at(p, i, 0, p->columns)
+                                                        : rows * tn_scaled_byte_at(p, i, 0, columns));
     return rows * columns;
 }
 
@@ -124,28 +159,42 @@ static tn_status set_last(job *j, uint64_t n, tn_error *err)
 static tn_status set_up(job *j, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
-    uint64_t size = p->piece_rows * p->piece_columns, n = size > TN_SCALED_LOOK ? size : TN_SCALED_LOOK;
-    size_t windows[TN_SCALED_FIELDS];
-    unsigned results = tn_pool_results(j->work->pool), jobs = tn_pool_jobs(j->work->pool);
-    j->per_item = ITEM / (size * p->lanes * tn_min_u64(p->run, p->tiles_across)) + 1;
+    uint64_t size = p->piece_rows * p->piece_columns, n = tn_min_u64(p->count, TN_SCALED_LOOK),
+             item = j->work->item ? j->work->item : ITEM;
+    n = size > n ? size : n;
+    j->per_item = item / (size * p->lanes * tn_min_u64(p->run, p->tiles_across)) + 1;
     j->per_item = tn_min_u64(j->per_item, p->bundles);
-    uint64_t values = window_sizes(j, windows);
+    uint64_t values = window_sizes(j);
     if (j->windows && tn_scaled_pieces(p) == 1 && bundle_columns(p) > n)
         n = bundle_columns(p);
-    size_t given = !j->work->emit ? 0 : j->gives_values ? (size_t)values * j->given_size : windows[0];
-    size_t turned = !j->turns ? 0 : values > TN_SCALED_LOOK ? (size_t)values : TN_SCALED_LOOK;
+    j->most_values = (size_t)n;
+    if (j->gives)
+        j->most_given = j->gives_values ? (size_t)values * j->given_size : j->most_bytes[0];
+    if (j->turns)
+        j->most_turned = (size_t)(values > n ? values : n);
+    tn_status status = j->windows && j->work->report ? set_last(j, n, err) : TN_OK;
+    return status ? status : set_groups(j, err);
+}
+
+/* What the threads of the pool need; items that others work on need none of it. */
+static tn_status set_workers(job *j, tn_error *err)
+{
+    unsigned results = tn_pool_results(j->work->pool), jobs = tn_pool_jobs(j->work->pool);
     j->scratches = calloc(jobs, sizeof *j->scratches);
     j->results = calloc(results, sizeof *j->results);
-    if (!j->scratches || !j->results)
-        return tn_fail_nomem(err);
-    tn_status status = TN_OK;
-    for (unsigned i = 0; i < jobs && status == TN_OK; i++)
-        status = set_scratch(&j->scratches[i], (size_t)n, turned, windows, err);
+    tn_status status = j->scratches && j->results ? TN_OK : tn_fail_nomem(err);
+    for (unsigned i = 0; i < jobs && status == TN_OK; i++) {
+        status = tn_scratch_fit(j, &j->scratches[i], err);
+        j->scratches[i].reader = j->work->readers ? j->work->readers[i] : NULL;
+    }
     for (unsigned i = 0; i < results && status == TN_OK; i++)
-        status = set_result(&j->results[i], (size_t)(p->run * p->lanes), given, err);
-    if (status == TN_OK && j->windows && j->work->report)
-        status = set_last(j, n, err);
-    return status ? status : set_groups(j, err);
+        status = set_result(j, &j->results[i], err);
+    return status;
+}
+
+tn_status tn_job_workers(job *j, tn_error *err)
+{
+    return j->scratches || !j->plan.count ? TN_OK : set_workers(j, err);
 }
 
 void tn_scaled_job_free(job *j)
@@ -157,15 +206,10 @@ void tn_scaled_job_free(job *j)
         q->end(j);
     free(j->last[0]);
     free(j->last[1]);
-    for (unsigned i = 0; j->scratches && i < tn_pool_jobs(j->work->pool); i++) {
-        free(j->scratches[i].block);
-        free(j->scratches[i].turned);
-    }
-    for (unsigned i = 0; j->results && i < tn_pool_results(j->work->pool); i++) {
-        free(j->results[i].ranges);
-        free(j->results[i].squares);
-        free(j->results[i].bytes);
-    }
+    for (unsigned i = 0; j->scratches && i < tn_pool_jobs(j->work->pool); i++)
+        tn_scratch_free(&j->scratches[i]);
+    for (unsigned i = 0; j->results && i < tn_pool_results(j->work->pool); i++)
+        tn_result_free(&j->results[i]);
     free(j->scratches);
     free(j->results);
     free(j->groups);
@@ -214,8 +258,8 @@ tn_status tn_scaled_job_new(const tn_scaled_work *work, job **made, tn_error *er
     if (!j)
         return tn_fail_nomem(err);
     *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p),
-                .turns = tn_scaled_turns(p),
-                .gives_values = tn_dtype_get(work->dst_type) && (work->dst || work->emit) };
+                .turns = tn_scaled_turns(p), .gives = work->emit || work->by_items };
+    j->gives_values = tn_dtype_get(work->dst_type) && (work->dst || j->gives);
     if (!p->count)
         return TN_OK;
     clear_parts(j);

@@ -17,13 +17,16 @@ typedef struct tn_scaled_group {
 
 /* What one thread works with. */
 typedef struct tn_scaled_scratch {
-    void     *block;            /* all of this: */
+    void     *block;            /* all of the arrays... */
+    size_t    size;             /* ...so many bytes */
+    void     *reader;           /* for work->read() */
     float    *x, *y;
     uint64_t *index;
     uint8_t  *elements;         /* on their way to or from float32 */
     tn_tile   tile;
     tn_scaled_plan view;        /* the plan with windows for what it has no memory for */
     uint8_t  *window[TN_SCALED_FIELDS];
+    size_t    window_bytes[TN_SCALED_FIELDS];   /* of this item */
     float    *last[2];          /* what the last numbers on both sides would be */
     const uint8_t *src;         /* where values come from... */
     uint64_t  src_first;        /* ...from this element on */
@@ -35,7 +38,7 @@ typedef struct tn_scaled_scratch {
 /* What one item hands on, in order. */
 typedef struct tn_scaled_result {
     uint8_t         *bytes;     /* codes or values that are handed out */
-    size_t           nbytes;
+    size_t           nbytes, cap;
     tn_quantize_stats report;
     tn_tile_range    range;     /* of some of the tensor */
     tn_tile_range   *ranges;    /* of each tile's piece */
@@ -63,7 +66,10 @@ typedef struct tn_scaled_job {
     uint8_t        stored[256]; /* ...the codes of the numbers that they are in another type */
     uint8_t       *last[2];     /* nothing but codes of the last numbers on both sides, for reports */
     bool           windows;     /* what is missing of the parts is there while an item is worked on */
-    bool           gives_values;
+    bool           gives, gives_values;         /* items give codes or values in order; values */
+    /* at most, of an item: values in the arrays of a worker, rotated values, bytes of each field and of what
+     * is given */
+    size_t         most_values, most_turned, most_bytes[TN_SCALED_FIELDS], most_given;
     tn_scaled_scratch *scratches;
     tn_scaled_result *results;
     uint64_t       per_item;    /* bundles, where tiles are whole */
@@ -85,7 +91,28 @@ typedef struct tn_scaled_job {
 tn_status tn_scaled_job_new(const tn_scaled_work *work, tn_scaled_job **job, tn_error *err);
 void      tn_scaled_job_free(tn_scaled_job *job);       /* NULL is allowed */
 
+/* Memory of one worker, for this job; both begin as zeros and may be used for many jobs. */
+tn_status tn_scratch_fit(const tn_scaled_job *job, tn_scaled_scratch *scratch, tn_error *err);
+void      tn_scratch_free(tn_scaled_scratch *scratch);
+tn_status tn_result_fit(const tn_scaled_job *job, tn_scaled_result *result, tn_error *err);
+void      tn_result_free(tn_scaled_result *result);
+
+/* ---- items (run.c) ---- */
+
+/* The searches that come before any item, with the threads of work->pool. */
+tn_status tn_job_prepare(tn_scaled_job *job, tn_error *err);
+
+uint64_t tn_job_items(const tn_scaled_job *job);
+
+/* Works on one item.  With work->by_items the first field, or the values, are in `result` afterwards and
+ * the other fields in scratch->view, scratch->window_bytes of them.  Any thread. */
+tn_status tn_job_run_item(const tn_scaled_job *job, uint64_t item, tn_scaled_scratch *scratch,
+                          tn_scaled_result *result, tn_error *err);
+
 /* ---- for rows (run.c) ---- */
+
+/* Memory for the threads of the pool, if there is none yet: j->scratches and j->results. */
+tn_status tn_job_workers(tn_scaled_job *j, tn_error *err);
 
 /* One round over all items: each bundle is encoded. */
 tn_status tn_job_round(tn_scaled_job *j, tn_error *err);
@@ -97,8 +124,8 @@ tn_scaled_row tn_job_elements(const tn_scaled_job *j, const tn_job_item *item, t
                               tn_scaled_place *last);
 
 /* Makes elements [first, first + n) the values that w reads, rotated if that is asked for. */
-void tn_job_open_values(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f, uint64_t first,
-                        uint64_t n);
+tn_status tn_job_open_values(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f,
+                             uint64_t first, uint64_t n, tn_error *err);
 
 /* Elements of the tensor, `stride` apart, as float32: into x; where they are, or into w->x; and back from
  * y.  They refuse nothing: float32 and all types of whole bytes have NaN. */

@@ -48,23 +48,24 @@ const float *tn_job_floats(const job *j, scratch *w, uint64_t first, size_t n)
     return w->x;
 }
 
-void tn_job_open_values(const job *j, scratch *w, result *f, uint64_t first, uint64_t n)
+tn_status tn_job_open_values(const job *j, scratch *w, result *f, uint64_t first, uint64_t n, tn_error *err)
 {
     const tn_scaled_work *work = j->work;
-    w->src = work->src;
-    w->src_first = 0;
+    size_t size = tn_dtype_get(work->src_type)->bits / 8;
+    const void *src = NULL;
+    tn_status status = work->read ? work->read(work->source, w->reader, first, (size_t)n, &src, err) : TN_OK;
+    w->src = work->read ? src : work->src;
+    w->src_first = work->read ? first : 0;
     w->dst = work->dst;
     w->dst_first = 0;
-    if (j->gives_values && work->emit) {
+    if (j->gives_values && j->gives) {
         w->dst = f->bytes;
         w->dst_first = first;
         f->nbytes = (size_t)n * j->given_size;
     }
-    if (!j->turns)
-        return;
-    size_t size = tn_dtype_get(work->src_type)->bits / 8;
-    tn_cast_block(&j->take, w->turned, (const uint8_t *)work->src + first * size, (size_t)n, 0, 0, NULL,
-                  NULL);
+    if (status || !j->turns)
+        return status;
+    tn_cast_block(&j->take, w->turned, w->src + (first - w->src_first) * size, (size_t)n, 0, 0, NULL, NULL);
     tn_rotate_blocks(&j->plan.o.rotation, false, w->turned, n / j->plan.o.rotation.size);
     w->src = (const uint8_t *)w->turned;
     w->src_first = first;
@@ -72,6 +73,7 @@ void tn_job_open_values(const job *j, scratch *w, result *f, uint64_t first, uin
         w->dst = (uint8_t *)w->made;
         w->dst_first = first;
     }
+    return TN_OK;
 }
 
 /* Rotates back what was rotated, and casts it to the type that was asked for. */
@@ -79,7 +81,7 @@ static void close_values(const job *j, scratch *w, result *f, uint64_t first, ui
 {
     if (!j->turns || !j->gives_values)
         return;
-    uint8_t *to = j->work->emit ? f->bytes : (uint8_t *)j->work->dst + first * j->given_size;
+    uint8_t *to = j->gives ? f->bytes : (uint8_t *)j->work->dst + first * j->given_size;
     tn_rotate_blocks(&j->plan.o.rotation, true, w->made, n / j->plan.o.rotation.size);
     tn_cast_block(&j->give, to, w->made, (size_t)n, 0, 0, NULL, NULL);
 }
@@ -144,7 +146,8 @@ tn_scaled_row tn_job_elements(const job *j, const tn_job_item *s, tn_scaled_plac
 static void open_window(const job *j, scratch *w, result *f, unsigned i, uint64_t from, uint64_t to)
 {
     tn_scaled_field *field = &w->view.fields[i];
-    bool given = i == 0 && j->work->emit && !j->gives_values, own = !field->data || given;
+    bool given = i == 0 && j->gives && !j->gives_values, own = !field->data || given;
+    w->window_bytes[i] = field->nbytes ? (size_t)(to - from) : 0;
     if (!field->nbytes)
         return;
     if (own) {
@@ -179,16 +182,12 @@ static void replace_codes(const job *j, uint8_t *codes, size_t n)
         codes[i] = j->stored[codes[i]];
 }
 
-static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
+tn_status tn_job_run_item(const job *j, uint64_t item, scratch *w, result *f, tn_error *err)
 {
-    const job *j = context;
     const tn_quantizer *q = tn_quantizer_of(j->plan.d);
     tn_job_item s = tn_job_item_of(j, item);
-    scratch *w = &j->scratches[use.scratch];
-    result *f = &j->results[use.result];
     tn_scaled_place first, last;
     tn_scaled_row own = { 0, 0 };
-    tn_status status = TN_OK;
     f->report = (tn_quantize_stats){ 0 };
     f->nbytes = 0;
     w->view = j->plan;
@@ -196,15 +195,21 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
         own = tn_job_elements(j, &s, &first, &last);
         open_windows(j, w, f, &first, &last);
     }
-    tn_job_open_values(j, w, f, own.first, own.n);
+    tn_status status = tn_job_open_values(j, w, f, own.first, own.n, err);
     for (uint64_t b = s.first; b < s.end && status == TN_OK; b++)
         status = q->encode(j, w, f, b, s.piece, err);
     if (status || j->gather)
         return status;
     close_values(j, w, f, own.first, own.n);
-    if (j->stores && j->work->emit && !j->gives_values)
+    if (j->stores && j->gives && !j->gives_values)
         replace_codes(j, f->bytes, f->nbytes);
     return TN_OK;
+}
+
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
+{
+    const job *j = context;
+    return tn_job_run_item(j, item, &j->scratches[use.scratch], &j->results[use.result], err);
 }
 
 static tn_status emit(void *context, uint64_t item, unsigned number, tn_error *err)
@@ -221,12 +226,25 @@ static tn_status emit(void *context, uint64_t item, unsigned number, tn_error *e
     return j->work->emit ? j->work->emit(j->work->context, f->bytes, f->nbytes, err) : TN_OK;
 }
 
-tn_status tn_job_round(job *j, tn_error *err)
+uint64_t tn_job_items(const job *j)
 {
     uint64_t pieces = tn_scaled_pieces(&j->plan), items = j->plan.bundles * pieces;
-    if (pieces == 1)
-        items = tn_div_up_u64(items, j->per_item);
-    return tn_pool_run(j->work->pool, items, &(tn_ordered){ .work = work, .emit = emit, .context = j }, err);
+    if (!j->plan.count)
+        return 0;
+    return pieces == 1 ? tn_div_up_u64(items, j->per_item) : items;
+}
+
+tn_status tn_job_round(job *j, tn_error *err)
+{
+    const tn_ordered task = { .work = work, .emit = emit, .context = j };
+    tn_status status = tn_job_workers(j, err);
+    return status ? status : tn_pool_run(j->work->pool, tn_job_items(j), &task, err);
+}
+
+tn_status tn_job_prepare(job *j, tn_error *err)
+{
+    const tn_quantizer *q = tn_quantizer_of(j->plan.d);
+    return q->prepare ? q->prepare(j, err) : TN_OK;
 }
 
 /* --- all ----------------------------------------------------------------------------- */
@@ -250,11 +268,10 @@ static tn_status replace_all(job *j, tn_error *err)
 tn_status tn_quantizer_encode(const tn_scaled_work *work, tn_error *err)
 {
     const tn_scaled_plan *p = work->plan;
-    const tn_quantizer *q = tn_quantizer_of(p->d);
     job *j;
     tn_status status = tn_scaled_job_new(work, &j, err);
-    if (status == TN_OK && q->prepare)
-        status = q->prepare(j, err);
+    if (status == TN_OK)
+        status = tn_job_prepare(j, err);
     if (status == TN_OK && p->count)
         status = tn_job_round(j, err);
     else if (status == TN_OK && work->emit)

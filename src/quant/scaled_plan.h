@@ -146,6 +146,14 @@ typedef struct tn_scaled_work {
     tn_pool    *pool;
     float       scale;          /* above 0: TN_SCALE_GIVEN, and this is it for all, with... */
     int32_t     zero;
+    /* Reads elements [first, first + n) of src_type for a worker: where they are, or into memory of the
+     * reader's own.  Only where tn_scaled_streams(); NULL: they are at src. */
+    tn_status (*read)(const void *context, void *reader, uint64_t first, size_t n, const void **elements,
+                      tn_error *err);
+    const void *source;         /* context of read() */
+    void      **readers;        /* one per thread of the pool */
+    bool        by_items;       /* the caller works on items: see tn_job_run_item() */
+    uint64_t    item;           /* values of an item; 0: as many as are worth it */
     /* Takes the codes (where there is src and no dst_type: TN_UNKNOWN), or the
      * values, in order instead of the plan's data or dst; NULL: they go there.
      * Only where tn_scaled_streams(). */

@@ -391,7 +391,9 @@ static tn_status count_item(void *context, uint64_t item, unsigned worker, tn_sc
     tn_job_item s = tn_job_item_of(j, item);
     tn_scaled_place first, last;
     tn_scaled_row own = j->windows ? tn_job_elements(j, &s, &first, &last) : (tn_scaled_row){ 0, 0 };
-    tn_job_open_values(j, w, &j->results[worker], own.first, own.n);
+    tn_status opened = tn_job_open_values(j, w, &j->results[worker], own.first, own.n, err);
+    if (opened != TN_OK)
+        return opened;
     for (uint64_t k = 0; k < tn_scaled_bundle_tiles(p, s.first); k++) {
         tn_scaled_place at = tn_scaled_place_at(p, s.first, k, s.piece);
         tn_status status = begin(j, w, &at, err);
@@ -435,6 +437,19 @@ static uint64_t trials_of(const job *j)
     return (j->plan.o.rule == TN_SCALE_MSE ? TN_TILE_CHOICES : 1) * mappings_to_try(j->plan.d);
 }
 
+/* The scales and zero points of all groups, if the plan has memory for them. */
+static void put_choices(const job *j)
+{
+    const tn_scaled_plan *p = &j->plan;
+    for (uint64_t b = 0; b < p->bundles && p->scale.data; b++)
+        for (uint64_t k = 0; k < tn_scaled_bundle_tiles(p, b); k++) {
+            tn_scaled_place at = tn_scaled_place_at(p, b, k, 0);
+            tn_tile_choice choice;
+            choice_of(j, &at, j->groups[tn_scaled_tile_number(p, &at)].best, &choice);
+            tn_scaled_put_choice(p, &at, choice.scale, choice.zero);
+        }
+}
+
 /* The rounds over large groups that come before encoding. */
 static tn_status search_groups(job *j, tn_error *err)
 {
@@ -447,6 +462,8 @@ static tn_status search_groups(job *j, tn_error *err)
     for (j->trial = 0; j->trial < trials_of(j) && trials_of(j) > 1 && status == TN_OK; j->trial++)
         status = tn_job_round(j, err);
     j->gather = NULL;
+    if (status == TN_OK && j->work->by_items)
+        put_choices(j);
     return status;
 }
 
@@ -463,10 +480,10 @@ static tn_status look(void *context, uint64_t item, tn_pool_use use, tn_error *e
     uint64_t first = item * TN_SCALED_LOOK, left = j->plan.count - first;
     size_t n = left < TN_SCALED_LOOK ? (size_t)left : TN_SCALED_LOOK;
     scratch *w = &j->scratches[use.scratch];
-    (void)err;
-    tn_job_open_values(j, w, &j->results[use.result], first, n);
-    j->results[use.result].range = tn_scaled_range(tn_job_floats(j, w, first, n), n);
-    return TN_OK;
+    tn_status status = tn_job_open_values(j, w, &j->results[use.result], first, n, err);
+    if (status == TN_OK)
+        j->results[use.result].range = tn_scaled_range(tn_job_floats(j, w, first, n), n);
+    return status;
 }
 
 /* The last one has seen it all; it is done here, where the floating-point environment is the pool's. */
@@ -484,8 +501,10 @@ static tn_status add_up(void *context, uint64_t item, unsigned number, tn_error 
 
 static tn_status find_tensor_scale(job *j, tn_error *err)
 {
-    tn_status status = tn_pool_run(j->work->pool, looks_of(j), &(tn_ordered){ .work = look, .emit = add_up,
-                                                                               .context = j }, err);
+    const tn_ordered task = { .work = look, .emit = add_up, .context = j };
+    tn_status status = tn_job_workers(j, err);
+    if (status == TN_OK)
+        status = tn_pool_run(j->work->pool, looks_of(j), &task, err);
     if (status == TN_OK && j->plan.tscale.data)
         tn_scaled_put_tensor_scale(&j->plan, j->tscale);
     return status;
