@@ -55,8 +55,10 @@ static tn_status make_range(const tn_decoder *m, uint64_t first, size_t n, tn_po
         size_t some = last - at < BLOCK ? (size_t)(last - at) : BLOCK,
                skip = at < first ? (size_t)(first - at) : 0;
         size_t wanted = end - at < some ? (size_t)(end - at) : some;
-        status = make_floats(m, at, some, pool, values, err);
-        if (!status)
+        uint8_t *to = out + tn_dense_bytes(at + skip - first, m->maker.bits);
+        bool direct = m->narrow.route == TN_ROUTE_COPY && grain == 1 && (uintptr_t)to % _Alignof(float) == 0;
+        status = make_floats(m, at, some, pool, direct ? (float *)(void *)to : values, err);
+        if (!status && !direct)
             status = tn_cast_block(&m->narrow, out + tn_dense_bytes(at + skip - first, m->maker.bits),
                                    values + skip, wanted - skip, at + skip, m->plan.rank, m->plan.shape, err);
     }
@@ -142,9 +144,10 @@ static tn_status check_type(const tn_tensor *t, tn_error *err)
 }
 
 /* All but the bytes of parts. */
-static tn_status begin(const tn_tensor *t, tn_decoder **made, tn_error *err)
+static tn_status begin(const tn_tensor *t, const tn_decode_as *as, tn_decoder **made, tn_error *err)
 {
     tn_decoder *m = calloc(1, sizeof *m);      /* the plan of a cast is large */
+    tn_dtype to = as ? as->to : t->dtype;
     if (!m)
         return tn_fail_nomem(err);
     m->tensor = t;
@@ -152,14 +155,14 @@ static tn_status begin(const tn_tensor *t, tn_decoder **made, tn_error *err)
     if (!status)
         status = tn_datatype_parse_stored(t->scaling->datatype, t->scaling->store, &m->datatype, err);
     if (!status)
-        status = tn_cast_plan_make(&m->narrow, t->dtype, TN_FLOAT32, TN_HOST_ORDER, NULL, err);
+        status = tn_cast_plan_make(&m->narrow, to, TN_FLOAT32, TN_HOST_ORDER, as ? &as->options : NULL, err);
     if (!status)
         status = lay_out(m, t, err);
     if (status) {
         tn_decoder_free(m);
         return tn_in_tensor(status, t->name, err);
     }
-    m->maker = (tn_range_decoder){ make, m, tn_dtype_get(t->dtype)->bits };
+    m->maker = (tn_range_decoder){ make, m, tn_dtype_get(to)->bits };
     *made = m;
     return TN_OK;
 }
@@ -173,7 +176,7 @@ static bool is_rotated_across(const tn_decoder *m)
 tn_status tn_decoder_check(const tn_tensor *t, bool *light, tn_error *err)
 {
     tn_decoder *m = NULL;
-    tn_status status = begin(t, &m, err);
+    tn_status status = begin(t, NULL, &m, err);
     for (uint32_t k = 0; k < t->nparts && !status; k++)
         status = tn_part_readable(t, &t->parts[k], err);
     *light = !status && is_in_place(t) && !is_rotated_across(m);
@@ -182,9 +185,9 @@ tn_status tn_decoder_check(const tn_tensor *t, bool *light, tn_error *err)
 }
 
 /* The parts in memory, where they are not. */
-static tn_status load(const tn_file *file, tn_decoder *m, tn_error *err)
+static tn_status load(const tn_loading *how, tn_decoder *m, tn_error *err)
 {
-    tn_loading loading = { .in = file, .tensor = m->tensor };
+    tn_loading loading = *how;
     tn_status status = tn_load(&loading, &m->loaded, err);
     if (status)
         return status;
@@ -211,14 +214,15 @@ static tn_status unroll(tn_decoder *m, tn_error *err)
     return tn_in_tensor(status, m->tensor->name, err);
 }
 
-tn_status tn_decoder_open(const tn_file *file, const tn_tensor *t, tn_decoder **made, tn_error *err)
+tn_status tn_decoder_open_as(const tn_loading *loading, const tn_decode_as *as, tn_decoder **made,
+                             tn_error *err)
 {
     tn_decoder *m;
-    tn_status status = begin(t, &m, err);
+    tn_status status = begin(loading->tensor, as, &m, err);
     if (status)
         return status;
-    if (!is_in_place(t))
-        status = load(file, m, err);
+    if (!is_in_place(loading->tensor))
+        status = load(loading, m, err);
     if (!status && is_rotated_across(m))
         status = unroll(m, err);
     if (status)
@@ -226,6 +230,11 @@ tn_status tn_decoder_open(const tn_file *file, const tn_tensor *t, tn_decoder **
     else
         *made = m;
     return status;
+}
+
+tn_status tn_decoder_open(const tn_file *file, const tn_tensor *t, tn_decoder **made, tn_error *err)
+{
+    return tn_decoder_open_as(&(tn_loading){ .in = file, .tensor = t }, NULL, made, err);
 }
 
 void tn_decoder_free(tn_decoder *m)

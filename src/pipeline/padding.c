@@ -9,11 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool tn_arrange_has_padding(const tn_arrange *how)
-{
-    return how->rank && memcmp(how->shape, how->physical, how->rank * sizeof *how->shape) != 0;
-}
-
 /* ---- how far ---- */
 
 static tn_status find_dimension(const tn_tensor *t, const tn_pad_rule *rule, size_t i, uint32_t *dimension,
@@ -50,10 +45,9 @@ static dimension_name name_of(const tn_pad_rule *rule, size_t i)
     return name;
 }
 
-static tn_status pad_to(tn_arrange *how, uint32_t dimension, int64_t multiple,
-                        tn_error *err)
+static tn_status pad_to(int64_t *extent, int64_t multiple, tn_error *err)
 {
-    int64_t *extent = &how->physical[dimension], rest = *extent % multiple;
+    int64_t rest = *extent % multiple;
     if (rest && __builtin_add_overflow(*extent, multiple - rest, extent))
         return tn_fail(err, TN_ERR_LIMIT, "too large with its padding");
     return TN_OK;
@@ -69,7 +63,7 @@ static bool multiply(int64_t multiple, int64_t by, int64_t *both)
 }
 
 /* Only the tensor tells that two names are of one dimension, which can be a multiple of one number only. */
-static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t row, tn_arrange *how,
+static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t row, int64_t *physical,
                           tn_error *err)
 {
     uint32_t dimensions[TN_MAX_RANK];
@@ -83,10 +77,10 @@ static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t r
         int64_t multiple = rule->dims[i].multiple;
         if (!status && multiple < 1)
             status = tn_fail(err, TN_ERR_ARGUMENT, "expected a multiple of 1 or more to pad to");
-        if (!status && dimensions[i] == how->rank - 1 && !multiply(multiple, row, &multiple))
+        if (!status && dimensions[i] == t->rank - 1 && !multiply(multiple, row, &multiple))
             status = tn_fail(err, TN_ERR_LIMIT, "too large with its padding");
         if (!status)
-            status = pad_to(how, dimensions[i], multiple, err);
+            status = pad_to(&physical[dimensions[i]], multiple, err);
     }
     return status;
 }
@@ -94,7 +88,7 @@ static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t r
 /* ---- with what ---- */
 
 /* Zero points of a file may lie beyond the codes: then no code means zero. */
-static tn_status check_fills(const tn_tensor *t, const tn_arrange *how, tn_error *err)
+static tn_status check_fills(const tn_tensor *t, const tn_padding *how, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->parts[0].array.dtype);
     bool sign = type->kind == TN_KIND_INT;
@@ -108,9 +102,14 @@ static tn_status check_fills(const tn_tensor *t, const tn_arrange *how, tn_error
     return TN_OK;
 }
 
+static bool is_padded(const tn_tensor *t, const int64_t *physical)
+{
+    return t->rank && memcmp(t->shape, physical, t->rank * sizeof *physical) != 0;
+}
+
 /* The value in the elements' type; of a scaled tensor the code of zero. */
-static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero,
-                             tn_arrange *how, tn_error *err)
+static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero, bool padded,
+                             tn_padding *how, tn_error *err)
 {
     double value = rule ? rule->value : 0;
     const tn_array one = { .dtype = TN_FLOAT64 }, to = { .dtype = t->parts[0].array.dtype };
@@ -121,7 +120,7 @@ static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const 
         how->axis = how->fills ? t->scaling->axis : -1;
         if (value != 0)
             return tn_fail(err, TN_ERR_ARGUMENT, "padding of a scaled tensor has the value 0");
-        return how->fills && rule && tn_arrange_has_padding(how) ? check_fills(t, how, err) : TN_OK;
+        return how->fills && rule && padded ? check_fills(t, how, err) : TN_OK;
     }
     if (value == 0 && !signbit(value))
         return TN_OK;
@@ -136,12 +135,12 @@ static int64_t codes_per_byte(unsigned bits)
     return bits == 2 || bits == 4 ? 8 / bits : 8;
 }
 
-tn_status tn_choose_padding(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero, tn_arrange *how,
-                            tn_error *err)
+tn_status tn_choose_padding(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero,
+                            int64_t *physical, tn_padding *padding, tn_error *err)
 {
     int64_t row = t->scaling ? codes_per_byte(tn_dtype_get(t->parts[0].array.dtype)->bits) : 1;
-    tn_status status = rule ? pad_each(t, rule, row, how, err) : TN_OK;
-    if (!status && how->rank)
-        status = pad_to(how, how->rank - 1, row, err);
-    return status ? status : choose_fill(t, rule, zero, how, err);
+    tn_status status = rule ? pad_each(t, rule, row, physical, err) : TN_OK;
+    if (!status && t->rank)
+        status = pad_to(&physical[t->rank - 1], row, err);
+    return status ? status : choose_fill(t, rule, zero, is_padded(t, physical), padding, err);
 }

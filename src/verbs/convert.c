@@ -1,5 +1,5 @@
 /* verbs/convert.c - a whole file into another: which tensors, under which names,
- * stored how.  remake.c says what becomes of each, transfer.c moves the bytes. */
+ * stored how.  plan_tensor.c says what becomes of each, run.c moves the bytes. */
 #include "verbs/convert.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -7,9 +7,7 @@
 #include "store/sparse.h"
 #include "store/stream.h"
 #include "pipeline/rules/rules.h"
-#include "pipeline/scales.h"
-#include "pipeline/transfer.h"
-#include "pipeline/values.h"
+#include "pipeline/run.h"
 
 #include <fenv.h>
 #include <stdlib.h>
@@ -25,11 +23,9 @@ typedef struct conversion {
     tn_writer                *writer;
     tn_walk                   walk;     /* with the chosen tensors */
     const char              **names;    /* new ones; NULL: nothing is renamed */
-    tn_remade               **made;     /* what becomes of each... */
-    tn_remade                 unchanged;    /* ...of most: nothing */
-    tn_remake_place           place;
-    tn_kept                   held;     /* scales and zero points that are read while tensors are chosen */
-    const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
+    tn_tensor_plan          **plans;    /* what becomes of each; NULL: of most, nothing */
+    tn_plan_place             place;
+    const tn_cast_plan     *(*casts)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;    /* of those chosen tensors that are planned */
     bool                     *used;     /* which rules matched something: all of them, in the order of
                                          * rule_at() */
@@ -156,18 +152,20 @@ static size_t first_match(conversion *c, size_t from, size_t n, const char *name
     return n;
 }
 
-static tn_status find_rules(conversion *c, const tn_tensor *t, tn_remake_rules *rules, size_t *cast,
-                            tn_error *err)
+static tn_status find_rules(conversion *c, const tn_tensor *t, tn_tensor_rules *rules, tn_error *err)
 {
     const tn_convert_options *o = &c->o;
-    size_t from = o->nrename, layout, pad, form;
-    *cast = first_match(c, from, o->ncasts, t->name);
+    size_t from = o->nrename, cast, layout, pad, form;
+    cast = first_match(c, from, o->ncasts, t->name);
     layout = first_match(c, from += o->ncasts, o->nlayouts, t->name);
     pad = first_match(c, from += o->nlayouts, o->npads, t->name);
     form = first_match(c, from += o->npads, o->nforms, t->name);
-    *rules = (tn_remake_rules){
-        *cast < o->ncasts ? &o->casts[*cast] : NULL, layout < o->nlayouts ? &o->layouts[layout] : NULL,
-        pad < o->npads ? &o->pads[pad] : NULL, form < o->nforms ? &o->forms[form] : NULL,
+    *rules = (tn_tensor_rules){
+        .cast = cast < o->ncasts ? &o->casts[cast] : NULL,
+        .layout = layout < o->nlayouts ? &o->layouts[layout] : NULL,
+        .pad = pad < o->npads ? &o->pads[pad] : NULL,
+        .form = form < o->nforms ? &o->forms[form] : NULL,
+        .plans = cast < o->ncasts ? c->casts[cast] : NULL,
     };
     return rules->form ? tn_walk_start(&c->walk, err) : TN_OK;
 }
@@ -181,59 +179,71 @@ static tn_status check_parts(const tn_tensor *t, tn_error *err)
     return status;
 }
 
-/* Whether a tensor is declared as it is in its file: then there is nothing to remember of it. */
-static bool stays(const tn_tensor *t, const tn_remade *made)
-{
-    const tn_tensor *m = &made->tensor;
-    bool ruled = made->rules.cast || made->rules.layout || made->rules.pad || made->rules.form;
-    bool same = !ruled && !made->change && !made->index_change && !made->arrange && !made->unknown &&
-                !made->reform && !made->rescale && m->form == t->form && m->nparts == t->nparts &&
-                m->shape == t->shape && m->scaling == t->scaling && m->layout == t->layout;
-    for (uint32_t k = 0; same && k < t->nparts; k++)
-        same = m->parts[k].array.dtype == t->parts[k].array.dtype && !m->parts[k].data &&
-               m->parts[k].array.shape == t->parts[k].array.shape && !m->parts[k].padded &&
-               m->parts[k].nbytes == t->parts[k].nbytes;
-    return same;
-}
-
 static const char *name_of(const conversion *c, size_t i)
 {
     return c->names ? c->names[i] : c->walk.tensors[i]->name;
 }
 
-static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
+/* Whether nothing becomes of a tensor, so that there is nothing to remember of it. */
+static bool stays(const tn_view *v, const tn_tensor_rules *rules)
 {
-    size_t cast = 0;
-    tn_remake_rules rules;
-    tn_arena_mark before = c->arena;
-    tn_remade *made = tn_arena_zalloc(&c->arena, 1, sizeof *made);
-    tn_status status = made ? check_parts(t, err) : tn_fail_nomem(err);
-    if (!status)
-        status = tn_keep_scales(&c->held, t, err);
-    if (!status)
-        status = find_rules(c, t, &rules, &cast, err);
-    if (status)
-        return status;
-    c->made[i] = made;
-    c->place = (tn_remake_place){ c->in, c->out_path, &c->walk, &c->arena, c->o.max_bytes,
-                                  c->writer->format->index_type, c->o.quantized != NULL };
-    status = tn_remake(&c->place, t, &rules, cast < c->o.ncasts ? c->plans[cast] : NULL, made,
-                       err);
-    if (status)
-        return status;
-    made->tensor.name = name_of(c, i);
-    if (stays(t, made)) {
-        c->made[i] = &c->unchanged;
-        tn_arena_rewind(&c->arena, before);
-    }
+    bool ruled = rules->cast || rules->layout || rules->pad || rules->form;
+    return !ruled && v->step == &tn_step_stored && !v->index_change;
+}
+
+/* A view that is worth keeping until the data moves has an arena of its own. */
+static tn_status keep_view(conversion *c, tn_arena *arena, tn_view *view, tn_tensor_plan *plan, tn_error *err)
+{
+    tn_arena *own = tn_arena_zalloc(&c->arena, 1, sizeof *own);
+    if (!own)
+        return tn_fail_nomem(err);
+    *own = *arena;
+    *arena = (tn_arena){ 0 };
+    for (tn_view *v = view; v; v = v->input)
+        v->arena = own;
+    plan->kept = view;
     return TN_OK;
+}
+
+static bool is_worth_keeping(const tn_view *v)
+{
+    while (v->step->apply && v->input)
+        v = v->input;
+    return v->step == &tn_step_form && !tn_form_is_large(v);
+}
+
+static tn_status plan_tensor(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
+{
+    tn_tensor_plan plan = { 0 };
+    tn_arena arena = { 0 };
+    tn_view *view = NULL;
+    tn_status status = check_parts(t, err);
+    if (!status)
+        status = find_rules(c, t, &plan.rules, err);
+    if (status || tn_plan_is_plain(t, &plan.rules))
+        return status;
+    status = tn_plan_view(&c->place, t, &plan.rules, &arena, &view, err);
+    if (!status && !stays(view, &plan.rules)) {
+        status = tn_plan_describe(view, &c->place, &c->arena, &plan, err);
+        plan.tensor.name = name_of(c, i);
+        if (!status && is_worth_keeping(view))
+            status = keep_view(c, &arena, view, &plan, err);
+        if (!status)
+            c->plans[i] = tn_arena_copy(&c->arena, &plan, sizeof plan);
+        if (!status && !c->plans[i])
+            status = tn_fail_nomem(err);
+    }
+    if (!plan.kept || status)
+        tn_view_free(view);
+    tn_arena_free(&arena);
+    return status;
 }
 
 /* Tensor i as it is to be declared; `parts` is for those of one that stays as it is. */
 static tn_tensor declared(const conversion *c, size_t i, tn_part parts[TN_MAX_PARTS])
 {
-    if (c->made[i] != &c->unchanged)
-        return c->made[i]->tensor;
+    if (c->plans[i])
+        return c->plans[i]->tensor;
     tn_tensor t = *c->walk.tensors[i];
     for (uint32_t k = 0; k < t.nparts; k++)
         parts[k] = (tn_part){ .role = t.parts[k].role, .array = t.parts[k].array,
@@ -283,26 +293,26 @@ static tn_status choose_storage(const conversion *c, size_t i, const tn_tensor *
 
 /* ---- how much is kept ---- */
 
-/* What compressed data is decoded into, where that is written or lies beside the output meanwhile. */
+/* What compressed data is decoded into, if that is written or is in a spill meanwhile. */
 static void add_decoded(const conversion *c, size_t i, tn_kept *kept)
 {
     const tn_tensor *t = c->walk.tensors[i];
-    const tn_remade *made = c->made[i];
+    const tn_tensor_plan *plan = c->plans[i];
     tn_part parts[TN_MAX_PARTS];
     tn_stored_as how[TN_MAX_PARTS];
     const tn_tensor new = declared(c, i, parts);
     choose_storage(c, i, &new, how, NULL);
     for (uint32_t k = 0; k < t->nparts; k++) {
         bool compressed = k < new.nparts && how[k].encoding != TN_ENCODING_RAW;
-        if (!compressed || made->rescale || (made->arrange && k == 0))
+        if (!compressed || (plan && (plan->makes_parts || (plan->is_made && k == 0))))
             tn_kept_add_part(kept, t, &t->parts[k]);
     }
 }
 
 /* What becomes of a tensor in another form, which may be sparse and compressed at once. */
-static void add_reformed(const conversion *c, size_t i, tn_kept *kept)
+static void add_formed(const conversion *c, size_t i, tn_kept *kept)
 {
-    const tn_tensor *made = &c->made[i]->tensor;
+    const tn_tensor *made = &c->plans[i]->tensor;
     uint64_t decoded = 0;
     for (uint32_t k = 0; k < made->nparts; k++)
         decoded += made->parts[k].nbytes;
@@ -313,8 +323,8 @@ static tn_status check_kept(const conversion *c, tn_error *err)
 {
     tn_kept kept = { .max_bytes = c->o.max_bytes };
     for (size_t i = 0; i < c->count; i++) {
-        if (c->made[i]->reform)
-            add_reformed(c, i, &kept);
+        if (c->plans[i] && c->plans[i]->rules.form && c->plans[i]->makes_parts)
+            add_formed(c, i, &kept);
         else
             add_decoded(c, i, &kept);
     }
@@ -330,7 +340,7 @@ static tn_status choose_next(conversion *c, tn_error *err)
     tn_stored_as how[TN_MAX_PARTS];
     if (c->names && !(c->names[i] = new_name(c, t->name)))
         return tn_fail_nomem(err);
-    tn_status status = remake(c, t, i, err);
+    tn_status status = plan_tensor(c, t, i, err);
     if (status)
         return status;
     c->count++;
@@ -342,11 +352,15 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
 {
     size_t n = tn_file_count(c->in);
     c->names = c->o.nrename ? tn_arena_zalloc(&c->arena, n, sizeof *c->names) : NULL;
-    c->made = tn_arena_zalloc(&c->arena, n, sizeof *c->made);
-    c->plans = tn_arena_zalloc(&c->arena, c->o.ncasts, sizeof *c->plans);
+    c->plans = tn_arena_zalloc(&c->arena, n, sizeof *c->plans);
+    c->casts = tn_arena_zalloc(&c->arena, c->o.ncasts, sizeof *c->casts);
     c->used = tn_arena_zalloc(&c->arena, rule_count(&c->o), sizeof *c->used);
-    if ((c->o.nrename && !c->names) || !c->made || !c->plans || !c->used)
+    if ((c->o.nrename && !c->names) || !c->plans || !c->casts || !c->used)
         return tn_fail_nomem(err);
+    c->place = (tn_plan_place){
+        .view = { c->in, c->out_path, &c->walk, c->o.max_bytes }, .arena = &c->arena,
+        .index_type = c->writer->format->index_type, .reports = c->o.quantized != NULL,
+    };
     tn_status status = check_rules(c, err);
     if (!status)
         status = tn_walk_choose(&c->walk, c->in, c->o.only, c->o.nonly, err);
@@ -392,9 +406,10 @@ static bool same_range(const tn_part *x, const tn_part *y)
            a->size == b->size && a->shard == b->shard && a->encoding == b->encoding && a->order == b->order;
 }
 
-static bool same_rules(const tn_remake_rules *a, const tn_remake_rules *b)
+static bool same_rules(const tn_tensor_plan *a, const tn_tensor_plan *b)
 {
-    return a->cast == b->cast && a->layout == b->layout && a->pad == b->pad && a->form == b->form;
+    return a && b && a->rules.cast == b->rules.cast && a->rules.layout == b->rules.layout &&
+           a->rules.pad == b->rules.pad && a->rules.form == b->rules.form;
 }
 
 /* The same rule does the same to both. */
@@ -404,9 +419,17 @@ static bool same_layout(const tn_tensor *a, const tn_tensor *b)
 }
 
 /* Of all its parts, not one by one. */
-static bool is_made_anew(const tn_remade *made)
+static bool is_made_anew(const tn_tensor_plan *plan)
 {
-    return made->reform || made->rescale;
+    return plan && plan->is_new;
+}
+
+/* Whether elements of the first part change. */
+static bool is_changed(const conversion *c, size_t i)
+{
+    const tn_tensor_plan *plan = c->plans[i];
+    return plan && (plan->is_made || plan->tensor.parts[0].array.dtype !=
+                                         c->walk.tensors[i]->parts[0].array.dtype || plan->rules.cast);
 }
 
 /* Whether tensor k is stored like the first part of another. */
@@ -424,13 +447,12 @@ static bool may_tie(const conversion *c, size_t k, size_t i, const tn_tensor *ne
 {
     const tn_tensor *a = c->walk.tensors[k], *b = c->walk.tensors[i];
     const char *x = tn_stored_of(a->parts)->checksum_text, *y = tn_stored_of(b->parts)->checksum_text;
-    const tn_remade *x_made = c->made[k], *y_made = c->made[i];
-    bool changed = y_made->change || y_made->arrange || x_made->change || x_made->arrange;
-    if (is_made_anew(y_made) || is_made_anew(x_made))
+    bool changed = is_changed(c, i) || is_changed(c, k);
+    if (is_made_anew(c->plans[i]) || is_made_anew(c->plans[k]))
         return false;
     /* Changed, the bits that fill the last byte of a packed tensor are gone, and places count: the shapes
      * must be the same. */
-    if (changed && (!same_rules(&x_made->rules, &y_made->rules) || !same_layout(a, b) || a->rank != b->rank ||
+    if (changed && (!same_rules(c->plans[k], c->plans[i]) || !same_layout(a, b) || a->rank != b->rank ||
                     (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)))
         return false;
     return a->nparts == 1 && b->nparts == 1 && new->nparts == 1 && a->dtype == b->dtype &&
@@ -529,62 +551,92 @@ static void report_plan(const conversion *c)
         report_one(c, i);
 }
 
-/* Scales that fit the data: a pass over it before the one that moves it. */
-static tn_status find_scales(conversion *c, tn_error *err)
-{
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < c->count && !status; i++) {
-        const tn_unknown_scales *u = c->made[i]->unknown;
-        if (!u)
-            continue;
-        tn_find_scales_task task = { c->in, c->walk.tensors[i], &u->affine, &u->options, &c->walk };
-        status = tn_find_scales(&task, u->scale, u->zero, err);
-        tn_in_file(status, c->in_path, err);
-    }
-    return status;
-}
-
 /* Entries that are copied as they are: their indices are those of the shape. */
 static tn_status check_indices(const conversion *c, tn_error *err)
 {
     tn_status status = TN_OK;
     for (size_t i = 0; i < c->count && !status; i++)
         for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && !status; k++)
-            if (!c->made[i]->reform && tn_is_sparse_index(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]))
+            if (!(c->plans[i] && c->plans[i]->makes_parts) &&
+                tn_is_sparse_index(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]))
                 status = tn_sparse_check(c->in, c->walk.tensors[i], &c->walk.tensors[i]->parts[k], err);
     return tn_in_file(status, c->in_path, err);
 }
 
-/* What codes that were made on the way have done to their values. */
+typedef struct looking {
+    tn_view           *view;
+    tn_worker         *workers;
+    tn_quantize_stats *results, stats;
+} looking;
+
+static tn_status look(void *context, uint64_t block, tn_pool_use use, tn_error *err)
+{
+    const looking *l = context;
+    tn_part_bytes out[TN_MAX_PARTS] = { 0 };
+    tn_status status = tn_view_block(l->view, block, &l->workers[use.scratch], out, err);
+    l->results[use.result] = l->workers[use.scratch].report;
+    return status;
+}
+
+static tn_status looked(void *context, uint64_t block, unsigned result, tn_error *err)
+{
+    looking *l = context;
+    (void)block, (void)err;
+    tn_quantize_stats_add(&l->stats, &l->results[result]);
+    return TN_OK;
+}
+
+/* What codes that were made element by element have done to their values: they are made once more. */
+static tn_status report_tensor(conversion *c, size_t i, tn_error *err)
+{
+    const tn_tensor *t = c->walk.tensors[i];
+    tn_pool *pool = c->walk.pool;
+    unsigned jobs = tn_pool_jobs(pool);
+    tn_arena arena = { 0 };
+    looking l = { .workers = calloc(jobs, sizeof *l.workers),
+                  .results = calloc(tn_pool_results(pool), sizeof *l.results) };
+    tn_worker **workers = calloc(jobs, sizeof *workers);
+    tn_status status = l.workers && l.results && workers ? TN_OK : tn_fail_nomem(err);
+    for (unsigned k = 0; k < jobs && !status; k++)
+        workers[k] = &l.workers[k];
+    if (!status)
+        status = tn_plan_report(&c->place, t, c->plans[i], &arena, &l.view, err);
+    if (!status)
+        status = tn_view_prepare(l.view, &(tn_preparing){ pool, workers }, err);
+    if (!status)
+        status = tn_pool_run(pool, tn_view_blocks(l.view), &(tn_ordered){ look, looked, &l }, err);
+    if (!status)
+        tn_plan_tell(t, c->plans[i], &l.stats, c->o.quantized, c->o.context);
+    tn_view_free(l.view);
+    for (unsigned k = 0; l.workers && k < jobs; k++)
+        tn_worker_free(&l.workers[k]);
+    free(l.workers);
+    free(l.results);
+    free(workers);
+    tn_arena_free(&arena);
+    return tn_in_file(status, c->in_path, err);
+}
+
 static tn_status report_codes(conversion *c, tn_error *err)
 {
     tn_status status = TN_OK;
-    for (size_t i = 0; i < c->count && !status; i++) {
-        tn_quantize_stats stats = { 0 };
-        tn_rescale_output output = { .pool = c->walk.pool, .report = &stats };
-        if (!c->made[i]->report)
-            continue;
-        status = tn_rescale(c->made[i]->report, &output, err);
-        if (!status)
-            tn_rescale_tell(c->made[i]->report, &c->made[i]->tensor, &stats, c->o.quantized, c->o.context);
-        tn_in_file(status, c->in_path, err);
-    }
+    for (size_t i = 0; i < c->count && !status; i++)
+        if (c->plans[i] && c->plans[i]->is_reported)
+            status = report_tensor(c, i, err);
     return status;
 }
 
 static tn_status move_data(conversion *c, tn_error *err)
 {
-    tn_transfer t = { .in = c->in, .out = c->writer, .source = c->walk.tensors, .made = c->made,
-                      .in_path = c->in_path, .walk = &c->walk, .quantized = c->o.quantized,
-                      .context = c->o.context };
-    c->walk.total = tn_transfer_bytes(&t);
+    tn_run run = { .in = c->in, .out = c->writer, .source = c->walk.tensors, .plans = c->plans,
+                   .place = &c->place, .in_path = c->in_path, .walk = &c->walk, .quantized = c->o.quantized,
+                   .context = c->o.context };
+    c->walk.total = tn_run_bytes(&run);
     for (size_t i = 0; i < c->count; i++)
-        c->walk.total += c->made[i]->unknown ? c->walk.tensors[i]->parts[0].nbytes : 0;
-    tn_status status = find_scales(c, err);
+        c->walk.total += c->plans[i] && c->plans[i]->is_searched ? c->walk.tensors[i]->parts[0].nbytes : 0;
+    tn_status status = check_indices(c, err);
     if (!status)
-        status = check_indices(c, err);
-    if (!status)
-        status = tn_transfer_run(&t, err);
+        status = tn_run_all(&run, err);
     return status || !c->o.quantized ? status : report_codes(c, err);
 }
 
@@ -596,11 +648,11 @@ static uint64_t bytes_read(const conversion *c)
     for (size_t i = 0; i < w->count; i++) {
         const tn_tensor *t = c->walk.tensors[w->entries[i].tensor];
         if (w->entries[i].tied == TN_NOT_TIED && !w->entries[i].data &&
-            !is_made_anew(c->made[w->entries[i].tensor]))
+            !is_made_anew(c->plans[w->entries[i].tensor]))
             total += tn_stored_summary(t, &t->parts[w->entries[i].part]).bytes;
     }
     for (size_t i = 0; i < c->count; i++)
-        for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && is_made_anew(c->made[i]); k++)
+        for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && is_made_anew(c->plans[i]); k++)
             total += tn_stored_summary(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]).bytes;
     return total;
 }
@@ -652,12 +704,12 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
 
 static void free_all(conversion *c)
 {
-    for (size_t i = 0; c->made && i < tn_file_count(c->in) && c->made[i]; i++) {
-        tn_form_conversion_free(c->made[i]->reformed);
-        if (c->made[i]->rescale)
-            tn_datatype_free(c->made[i]->rescale->own);
-        if (c->made[i]->report)
-            tn_datatype_free(c->made[i]->report->own);
+    for (size_t i = 0; c->plans && i < c->count; i++) {
+        tn_view *kept = c->plans[i] ? c->plans[i]->kept : NULL;
+        tn_arena *arena = kept ? kept->arena : NULL;
+        tn_view_free(kept);
+        if (arena)
+            tn_arena_free(arena);
     }
     tn_walk_end(&c->walk);
     tn_arena_free(&c->arena);
@@ -673,7 +725,6 @@ static tn_status convert(const tn_file *file, const char *path, int fd, const tn
     tn_take_options(&c.create, sizeof c.create, c.o.create);
     c.create.size = sizeof c.create;
     c.o.max_bytes = c.o.max_bytes ? c.o.max_bytes : file->max_bytes;
-    c.held.max_bytes = c.o.max_bytes;
     c.walk = (tn_walk){ .jobs = c.create.jobs, .progress = c.o.progress, .context = c.o.context };
     fenv_t callers;             /* not all of the work is done by a pool, which would see to it */
     fegetenv(&callers);

@@ -19,8 +19,8 @@ t convert w.safetensors o.zt --cast '*.weight=int4_b32' --rotate hadamard128
 t convert w.safetensors o.zt --cast a.weight=nvfp4,dialect=ggml
 t convert w.safetensors o.zt --cast a.weight=mxfp4,dialect=ggml,mode=mse
 tenon convert -q w.safetensors codes.zt --cast '*.weight=mxfp4'
-t convert codes.zt o.zt --cast '*.weight=nvfp4'
-t convert codes.zt o.zt --cast '*.weight=i8'
+t convert -n codes.zt o.zt --cast '*.weight=nvfp4'
+t convert -n codes.zt o.zt --cast '*.weight=i8'
 t convert codes.zt o.btf --to btf --drop-names --only a.weight
 safetensors nan.safetensors '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}' '\x00\x00\x80\x3f\x00\x00\xc0\x7f'
 t convert nan.safetensors o.zt --cast mxfp4

@@ -6,7 +6,7 @@ t convert s.safetensors o.zt --form csr,threshold=-1
 t convert s.safetensors o.zt --form csr,sum
 t convert s.safetensors o.zt --form nobody=csr
 t convert s.safetensors o.zt --form csr
-t convert s.safetensors o.zt --form w=csr --layout w=BA,from=AB
+t convert -n s.safetensors o.zt --form w=csr --layout w=BA,from=AB
 t convert s.safetensors o.zt --form w=csr --max-bytes 20
 t convert s.safetensors o.npy --only w --form csr
 t convert s.safetensors o.btf --only w --form csr --drop-names

@@ -24,7 +24,7 @@ for rule in int8,mode=mse int8,rotate=walsh4 int8,virtual=yes int8,per=tensor,mo
     t convert w.safetensors o2.zt --cast "$rule"
 done
 t convert w.safetensors o2.zt --only a.weight --cast int8,per=tensor,rotate=walsh128
-t convert w.safetensors o2.zt --only a.weight --cast int8,per=tensor,virtual=yes --layout AB,from=BA
+t convert -n w.safetensors o2.zt --only a.weight --cast int8,per=tensor,virtual=yes --layout AB,from=BA
 # A default that no rule takes.
 t convert w.safetensors o2.zt --only a.weight --cast int8,per=tensor --scale-mode ceil
 t convert w.safetensors o2.zt --only a.weight --cast int8,per=tensor --dialect ggml

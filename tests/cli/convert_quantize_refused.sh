@@ -12,8 +12,8 @@ t convert s.safetensors o.zt --cast a.weight=i8,per=tensor,zero=3
 t convert s.safetensors o.zt --cast a.weight=i8,per=tensor,percentile=101
 t convert s.safetensors o.zt --cast a.bias=i8,per=tensor
 tenon convert -q s.safetensors codes.zt --only a.weight --cast i8,per=tensor
-t convert codes.zt o.zt --cast i8,per=tensor
-t convert codes.zt o.zt --cast i16
+t convert -n codes.zt o.zt --cast i8,per=tensor
+t convert -n codes.zt o.zt --cast i16
 t convert s.safetensors o.zt --cast a.weight=i8,per=tensor,scale=0.1 --overflow error
 t convert s.safetensors o.zt --cast a.weight=fx8,frac=7 --overflow error
 t convert s.safetensors o.zt --cast a.weight=fx8,frac=7 --cast a.bias=u8 --overflow error

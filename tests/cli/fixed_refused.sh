@@ -15,10 +15,10 @@ t convert s.safetensors o.zt --cast a.bias=fx8
 t convert s.safetensors o.zt --pad a.weight=1=4,compat=mli,value=1
 t convert s.safetensors o.zt --layout a.weight=1A,from=A1
 tenon convert -q s.safetensors fx.zt --only a.weight --cast fx8
-t convert fx.zt o.zt --cast fx8,frac=least
-t convert fx.zt o.zt --cast sa8
-t convert fx.zt o.zt --cast sa32
-t convert fx.zt o.zt --cast i8,per=tensor
+t convert -n fx.zt o.zt --cast fx8,frac=least
+t convert -n fx.zt o.zt --cast sa8
+t convert -n fx.zt o.zt --cast sa32
+t convert -n fx.zt o.zt --cast i8,per=tensor
 tenon convert -q w.safetensors mx.zt --only a.weight --cast mxfp4
-t convert mx.zt o.zt --cast fx8
+t convert -n mx.zt o.zt --cast fx8
 ls

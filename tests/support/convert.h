@@ -99,6 +99,22 @@ static inline void check_dry_run(const char *in, const char *out, uint64_t more)
     CHECK(dry.bytes_out >= real.bytes_out && dry.bytes_out < real.bytes_out + more);
 }
 
+/* One conversion gives the values and the description that two give, one after the other. */
+static inline void must_equal_two(const char *in, wish both, wish first, wish second)
+{
+    tn_error err = { .text = "" };
+    size_t different = 0;
+    must_convert(in, "one.zt", both);
+    must_convert(in, "between.zt", first);
+    must_convert("between.zt", "two.zt", second);
+    tn_file *a = open_file("one.zt"), *b = open_file("two.zt");
+    if (tn_compare(a, b, NULL, NULL, &different, &err))
+        fail_msg("%s", line_of(&err));
+    tn_close(a);
+    tn_close(b);
+    CHECK(different == 0);
+}
+
 /* Refused with this status and a message that has `text` in it, and nothing is left. */
 static inline void must_fail(const char *in, wish w, tn_status status, const char *text)
 {

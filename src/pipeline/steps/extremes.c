@@ -1,50 +1,17 @@
-/* pipeline/requantize.c - codes with scales that become codes of other scales. */
-#include "pipeline/requantize.h"
+/* pipeline/steps/extremes.c - the power of two at which no code with scales is cut. */
+#include "pipeline/steps/extremes.h"
+#include "pipeline/steps/steps.h"
+#include "base/checked.h"
 #include "base/error.h"
+#include "quant/affine.h"
 #include "quant/scale_trials.h"
-#include "quant/requantize.h"
-#include "pipeline/values.h"
+#include "tensor/array.h"
+#include "tensor/code.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { PIECE = 1024 };          /* packed codes that are looked at at a time: a multiple of 8 */
-
-/* The context of a change. */
-typedef struct requantizer {
-    tn_change       change;
-    tn_requant_plan plan;
-} requantizer;
-
-static tn_status apply(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
-                       tn_error *err)
-{
-    const requantizer *k = context;
-    (void)err;
-    tn_requantize_block(&k->plan, out, in, n, first);
-    return TN_OK;
-}
-
-tn_status tn_requantize_change(const tn_requantizing *r, tn_arena *arena, const tn_change **change,
-                               tn_error *err)
-{
-    tn_dtype codes = r->tensor->parts[0].array.dtype;
-    tn_scales from = { .axis = r->axis, .zero = r->zero };
-    requantizer *k = tn_arena_zalloc(arena, 1, sizeof *k);
-    if (!k)
-        return tn_fail_nomem(err);
-    tn_status status = tn_read_scales(r->file, r->tensor, arena, &from.scale, err);
-    if (!status)
-        status = tn_requant_plan_make(&k->plan, r->to, &r->scales, codes, &from, r->rank, r->shape,
-                                      &r->options, err);
-    if (status)
-        return tn_in_tensor(status, r->tensor->name, err);
-    k->change = (tn_change){ apply, k, tn_dtype_get(codes)->bits, tn_dtype_get(r->to)->bits };
-    *change = &k->change;
-    return TN_OK;
-}
-
-/* ---- the power of two that fits ---- */
 
 /* What codes the tensor has: of each scale the lowest and the highest. */
 typedef struct extremes {
@@ -111,70 +78,71 @@ static void take_packed(extremes *x, tn_scale_index index, const tn_dtype_info *
     }
 }
 
-static tn_status read_codes(const tn_requantizing *r, tn_scale_index index, extremes *x, tn_error *err)
+/* All codes, in order. */
+static tn_status read_codes(const tn_view *v, tn_scale_index index, tn_worker *w, extremes *x, tn_error *err)
 {
-    const tn_part *p = &r->tensor->parts[0];
-    const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
-    tn_stream stream = { 0 };
-    uint64_t count = 0;
-    tn_shape_count(r->tensor->rank, r->tensor->shape, &count);      /* cannot fail: its bytes were counted */
-    tn_status status = tn_stream_open(&stream, r->file, r->tensor, p, 0, p->nbytes, TN_CHECKSUM_NONE, err);
-    for (uint64_t done = 0; !status && done < count;) {
+    const tn_dtype_info *type = tn_dtype_get(v->parts[0].array.dtype);
+    const tn_tensor *t = tn_stored_tensor(v);
+    bool is_stored = v->step == &tn_step_stored && !v->memory;
+    uint64_t window = TN_WINDOW / type->bits * 8;
+    tn_status status = TN_OK;
+    if (is_stored)
+        status = tn_stream_open(&w->stream, v->place->file, t, &t->parts[0], 0, t->parts[0].nbytes,
+                                TN_CHECKSUM_NONE, err);
+    for (uint64_t done = 0, n; !status && done < v->count; done += n) {
         const uint8_t *bytes;
-        size_t got;
-        status = tn_stream_next(&stream, &bytes, &got, err);
-        if (status || !got)
+        size_t got = 0;
+        n = tn_min_u64(window, v->count - done);
+        status = is_stored ? tn_stream_next(&w->stream, &bytes, &got, err)
+                           : tn_view_read(v, done, (size_t)n, w, &bytes, err);
+        if (is_stored)          /* the bits that fill the last byte are none */
+            n = tn_min_u64((uint64_t)got * 8 / type->bits, v->count - done);
+        if (status || !n)
             break;
-        uint64_t n = (uint64_t)got * 8 / type->bits;
-        n = n < count - done ? n : count - done;        /* the bits that fill the last byte are none */
         (type->bits < 8 ? take_packed : take_codes)(x, index, type, bytes, done, n);
-        done += n;
-        status = r->tick(r->context, err);
+        status = tn_walk_check(v->place->walk, err);
     }
-    tn_stream_free(&stream);
+    tn_stream_close(&w->stream);
     return status;
 }
 
 /* Both ends of a scale without codes mean 0; *any: some value is another one. */
-static void settle(const tn_requantizing *r, extremes *x, bool *any)
+static void settle(extremes *x, bool *any)
 {
     *any = false;
     for (int64_t i = 0; i < x->shape[0]; i++) {
-        int32_t *ends = &x->codes[2 * i], zero = r->zero ? r->zero[i] : 0;
+        int32_t *ends = &x->codes[2 * i], zero = x->scales.zero ? x->scales.zero[i] : 0;
         if (ends[0] > ends[1])
             ends[0] = ends[1] = zero;
         *any |= ends[0] != zero || ends[1] != zero;
     }
 }
 
-static tn_status try_scale(const tn_requantizing *r, extremes *x, float scale, tn_round round, bool *fits,
-                           tn_error *err)
+static tn_status try_scale(const tn_requantize_options *options, extremes *x, float scale, tn_round round,
+                           bool *fits, tn_error *err)
 {
     const tn_array array = { TN_INT32, 2, x->shape, NULL };
     const tn_scales to = { .axis = TN_PER_TENSOR, .scale = &scale };
     const tn_requantize_options o = { .size = sizeof o, .round = round, .jobs = 1,
-                                      .arithmetic = TN_ARITH_EXACT,
-                                    .range = { INT32_MIN, INT32_MAX } };
+                                      .arithmetic = TN_ARITH_EXACT, .range = { INT32_MIN, INT32_MAX } };
     tn_status status = tn_requantize(&array, x->trial, &to, &array, x->codes, &x->scales, &o, err);
-    if (status)
-        return tn_in_tensor(status, r->tensor->name, err);
-    for (int64_t i = 0; i < 2 * x->shape[0]; i++)
-        *fits &= x->trial[i] >= r->options.range[0] && x->trial[i] <= r->options.range[1];
-    return TN_OK;
+    for (int64_t i = 0; i < 2 * x->shape[0] && !status; i++)
+        *fits &= x->trial[i] >= options->range[0] && x->trial[i] <= options->range[1];
+    return status;
 }
 
 /* The largest number of fractional bits at which everything fits: where one does, so do all below it. */
-static tn_status search(const tn_requantizing *r, extremes *x, int *frac, tn_error *err)
+static tn_status search(const tn_requantize_options *options, extremes *x, int *frac, tn_error *err)
 {
-    bool either = r->options.round == TN_ROUND_STOCHASTIC;
+    bool either = options->round == TN_ROUND_STOCHASTIC;
     int low = TN_POWER_LEAST, high = TN_POWER_MOST;
     while (low < high) {
         int middle = high - (high - low) / 2;      /* above low */
         float scale = ldexpf(1, -middle);
         bool fits = true;
-        tn_status status = try_scale(r, x, scale, either ? TN_ROUND_UP : r->options.round, &fits, err);
+        tn_status status = try_scale(options, x, scale, either ? TN_ROUND_UP : options->round, &fits, err);
         if (!status && either)
-            status = try_scale(r, x, scale, TN_ROUND_DOWN, &fits, err);
+            status = try_scale(options, x, scale, TN_ROUND_DOWN, &fits, err);
         if (status)
             return status;
         low = fits ? middle : low;
@@ -184,33 +152,33 @@ static tn_status search(const tn_requantizing *r, extremes *x, int *frac, tn_err
     return TN_OK;
 }
 
-tn_status tn_requantize_power(const tn_requantizing *r, tn_arena *arena, float *scale, tn_error *err)
+tn_status tn_find_power(const tn_view *v, tn_dtype to, const tn_requantize_options *options, tn_worker *w,
+                        float *scale, tn_error *err)
 {
-    const tn_tensor *t = r->tensor;
-    extremes x = { .shape = { 0, 2 }, .scales = { .axis = t->scaling->axis < 0 ? TN_PER_TENSOR : 0,
-                                                  .zero = r->zero } };
-    int frac = (int)tn_dtype_get(r->to)->bits - 1;
+    const tn_tensor *t = &v->tensor;
+    extremes x = { .shape = { 0, 2 }, .scales = { .axis = t->scaling->axis < 0 ? TN_PER_TENSOR : 0 } };
+    int frac = (int)tn_dtype_get(to)->bits - 1;
     bool any = false;
     tn_scale_index index;
     tn_status status = tn_scale_index_for(t->rank, t->shape, t->scaling->axis, &index, err);
     if (status)
-        return tn_in_tensor(status, r->tensor->name, err);
+        return status;
     x.shape[0] = (int64_t)index.count;
-    x.codes = tn_arena_zalloc(arena, (size_t)index.count, 2 * sizeof *x.codes);
-    x.trial = tn_arena_zalloc(arena, (size_t)index.count, 2 * sizeof *x.trial);
+    x.codes = tn_arena_zalloc(v->arena, (size_t)index.count, 2 * sizeof *x.codes);
+    x.trial = tn_arena_zalloc(v->arena, (size_t)index.count, 2 * sizeof *x.trial);
     if (!x.codes || !x.trial)
         return tn_fail_nomem(err);
     for (uint64_t i = 0; i < index.count; i++) {
         x.codes[2 * i] = INT32_MAX;
         x.codes[2 * i + 1] = INT32_MIN;
     }
-    status = tn_read_scales(r->file, t, arena, &x.scales.scale, err);
+    status = tn_view_scales(v, &x.scales.scale, &x.scales.zero, err);
     if (!status)
-        status = read_codes(r, index, &x, err);
+        status = read_codes(v, index, w, &x, err);
     if (!status)
-        settle(r, &x, &any);
+        settle(&x, &any);
     if (!status && any)
-        status = search(r, &x, &frac, err);
+        status = search(options, &x, &frac, err);
     *scale = ldexpf(1, -frac);
     return status;
 }

@@ -1,45 +1,44 @@
-/* pipeline/transfer.c - moving the data of tensors from an open file into a writer.
+/* pipeline/run.c - the data of planned tensors from an open file into a writer.
  *
  * Entries are taken in order, as many at a time as go the same way:
- *   raw      the place of each is known beforehand: any thread writes any window
- *   small    compressed whole by any thread, written in order
- *   large    one at a time: the encoder itself uses all cores
- *   arranged one at a time, in another order or with padding: arrange.c uses all cores
- *   reformed one at a time, in another form: reform.c uses all cores
- *   rescaled one at a time, by a datatype: rescale.c uses all cores */
-#include "pipeline/transfer.h"
+ *   raw     the place of each is known beforehand: any thread writes any window
+ *   small   compressed whole by any thread, written in order
+ *   large   one at a time: the encoder itself uses all cores
+ *   made    by blocks of a view: run_made.c */
+#include "pipeline/run.h"
 #include "base/error.h"
 #include "pipeline/scan.h"
-#include "store/stream.h"
 
 #include <stdlib.h>
 
-typedef enum way { RAW, SMALL, LARGE, ARRANGED, REFORMED, RESCALED } way;
+typedef enum way { RAW, SMALL, LARGE, MADE } way;
 
 /* What is moved at a time: a file of very many tensors needs no list of them all. */
-enum { MOST_ENTRIES = 1 << 15 };
+enum { MOST_ENTRIES = 1 << 15, MOST_VIEWS = 1 << 12 };
 
 typedef struct mover {
-    const tn_transfer *t;
-    tn_walk     *walk;
-    size_t      *entries;       /* numbers of writer entries that go the same way */
-    size_t       count;
+    const tn_run *t;
+    tn_walk      *walk;
+    tn_preparing  preparing;
+    size_t       *entries;      /* numbers of writer entries that go the same way */
+    size_t        count;
+    tn_change    *changes;      /* of each; without apply(): none */
+    tn_view     **views;        /* that they belong to... */
+    size_t        nviews;
+    tn_arena      arena;        /* ...and what these consist of */
     tn_scan_part *parts;        /* of raw ones */
 } mover;
 
-static const tn_arrange *arrange_of(const mover *m, const tn_out_entry *e)
+static bool is_made(const mover *m, const tn_out_entry *e)
 {
-    return e->part == 0 ? m->t->made[e->tensor]->arrange : NULL;
+    const tn_tensor_plan *plan = m->t->plans[e->tensor];
+    return plan && (e->part == 0 ? plan->is_made : plan->makes_parts);
 }
 
 static way way_of(const mover *m, const tn_out_entry *e)
 {
-    if (m->t->made[e->tensor]->reform)
-        return REFORMED;
-    if (m->t->made[e->tensor]->rescale)
-        return RESCALED;
-    if (arrange_of(m, e))
-        return ARRANGED;
+    if (is_made(m, e))
+        return MADE;
     if (e->encoding == TN_ENCODING_RAW)
         return RAW;
     return e->nbytes <= TN_ENCODE_WHOLE_MAX ? SMALL : LARGE;
@@ -61,12 +60,20 @@ static const tn_part *part_of(const mover *m, const tn_out_entry *e)
     return &tensor_of(m, e)->parts[e->part];
 }
 
-static const tn_change *change_of(const mover *m, const tn_out_entry *e)
+static const tn_out_entry *entry_of(const mover *m, size_t i)
 {
-    const tn_remade *made = m->t->made[e->tensor];
-    if (e->part == 0)
-        return made->change;
-    return e->part == 1 ? made->index_change : NULL;
+    return &m->t->out->entries[m->entries[i]];
+}
+
+static const tn_change *change_of(const mover *m, size_t i)
+{
+    return m->changes[i].apply ? &m->changes[i] : NULL;
+}
+
+tn_status tn_run_in_input(const tn_run *run, const tn_tensor *t, tn_status status, tn_error *err)
+{
+    const char *shard = tn_file_shard_name(run->in, tn_stored_of(&t->parts[0])->shard);
+    return tn_in_file(status, *shard ? shard : run->in_path, err);
 }
 
 /* An error of the output names its file already. */
@@ -74,6 +81,53 @@ static tn_status in_input(const mover *m, const tn_part *p, tn_status status, tn
 {
     const char *shard = tn_file_shard_name(m->t->in, tn_stored_of(p)->shard);
     return tn_in_file(status, *shard ? shard : m->t->in_path, err);
+}
+
+/* ---- what becomes of elements that are streamed ---- */
+
+static tn_status open_view(mover *m, size_t tensor, tn_error *err)
+{
+    const tn_tensor_plan *plan = m->t->plans[tensor];
+    const tn_tensor *source = m->t->source[tensor];
+    tn_view *v = NULL;
+    tn_status status = tn_plan_view(m->t->place, source, &plan->rules, &m->arena, &v, err);
+    if (!status) {
+        m->views[m->nviews++] = v;
+        status = v->step == &tn_step_stored ? TN_OK : tn_view_prepare(v, &m->preparing, err);
+    }
+    if (!status)
+        tn_plan_take_data(v, plan);
+    return tn_run_in_input(m->t, source, status, err);
+}
+
+/* The views of the tensors that change, and what they do to each entry. */
+static tn_status open_changes(mover *m, tn_error *err)
+{
+    size_t last = SIZE_MAX;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++) {
+        const tn_out_entry *e = entry_of(m, i);
+        m->changes[i] = (tn_change){ 0 };
+        if (!m->t->plans[e->tensor])
+            continue;
+        if (e->tensor != last)
+            status = open_view(m, e->tensor, err);
+        last = e->tensor;
+        const tn_view *v = status ? NULL : m->views[m->nviews - 1];
+        if (v && e->part == 0)
+            tn_view_change(v, &m->changes[i]);
+        else if (v && e->part == 1 && v->index_change)
+            m->changes[i] = *v->index_change;
+    }
+    return status;
+}
+
+static void close_changes(mover *m)
+{
+    while (m->nviews)
+        tn_view_free(m->views[--m->nviews]);
+    tn_arena_free(&m->arena);
+    m->arena = (tn_arena){ 0 };
 }
 
 /* ---- raw ---- */
@@ -120,7 +174,7 @@ static tn_status move_raw(mover *m, tn_error *err)
         tn_status status = tn_writer_place(w, m->entries[i], e->nbytes, err);
         if (status)
             return status;
-        m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum, change_of(m, e),
+        m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum, change_of(m, i),
                                       e->swap };
     }
     tn_scan scan = { .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window,
@@ -152,14 +206,15 @@ static size_t small_bound(void)
     return tn_encoded_bound(TN_ENCODE_WHOLE_MAX) + ITEM_PARTS * tn_encoded_bound(0);
 }
 
-static tn_status read_whole(mover *m, tn_stream *s, const tn_out_entry *e, uint8_t *to, tn_error *err)
+static tn_status read_whole(mover *m, tn_stream *s, size_t i, uint8_t *to, tn_error *err)
 {
+    const tn_out_entry *e = entry_of(m, i);
     const tn_tensor *t = tensor_of(m, e);
     const tn_part *p = part_of(m, e);
     tn_status status = tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err);
     if (status)
         return status;
-    tn_stream_change(s, change_of(m, e));
+    tn_stream_change(s, change_of(m, i));
     status = tn_stream_read(s, to, err);
     tn_stream_close(s);
     return status ? status : tn_stream_check(s, t, p, err);
@@ -208,7 +263,7 @@ static tn_status small_work(void *context, const tn_item *item, void *scratch, v
     r->used = 0;
     for (size_t i = 0; i < item->count && !status; i++) {
         const tn_out_entry *e = &m->t->out->entries[m->entries[item->subject + i]];
-        status = in_input(m, part_of(m, e), read_whole(m, &own->stream, e, own->in, err), err);
+        status = in_input(m, part_of(m, e), read_whole(m, &own->stream, item->subject + i, own->in, err), err);
         if (!status)
             status = tn_in_file(compress(m, own, e, r, i, err), m->t->out->path, err);
     }
@@ -266,15 +321,16 @@ static tn_status move_small(mover *m, tn_error *err)
 
 /* ---- large, compressed ---- */
 
-static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_error *err)
+static tn_status stream_large(mover *m, tn_stream *s, size_t i, tn_error *err)
 {
+    const tn_out_entry *e = entry_of(m, i);
     const tn_tensor *t = tensor_of(m, e);
     const tn_part *p = part_of(m, e);
     uint64_t told = 0;
     tn_status status =
         in_input(m, p, tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err), err);
     if (!status)
-        tn_stream_change(s, change_of(m, e));
+        tn_stream_change(s, change_of(m, i));
     while (!status) {
         const uint8_t *bytes;
         size_t n;
@@ -294,158 +350,52 @@ static tn_status move_large(mover *m, tn_error *err)
     tn_stream s = { 0 };
     tn_status status = TN_OK;
     for (size_t i = 0; i < m->count && !status; i++)
-        status = stream_large(m, &s, &m->t->out->entries[m->entries[i]], err);
+        status = stream_large(m, &s, i, err);
     tn_stream_free(&s);
     return status;
 }
 
-/* ---- arranged ---- */
+/* ---- made ---- */
 
-typedef struct arranged {
-    mover              *m;
-    const tn_out_entry *e;
-    uint64_t            told;
-} arranged;
-
-static tn_status emit_arranged(void *context, const uint8_t *bytes, size_t n, uint64_t done, tn_error *err)
+static tn_status move_made(mover *m, tn_error *err)
 {
-    arranged *a = context;
-    tn_status status = tn_writer_write(a->m->t->out, a->e->tensor, a->e->part, bytes, n, err);
-    if (!status)
-        status = tn_walk_advance(a->m->walk, done - a->told, err);
-    a->told = done;
-    return status;
-}
-
-static tn_status move_arranged(mover *m, tn_error *err)
-{
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < m->count && !status; i++) {
-        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
-        arranged a = { .m = m, .e = e };
-        tn_arranging arranging = {
-            .in = m->t->in, .tensor = tensor_of(m, e), .part = part_of(m, e), .how = arrange_of(m, e),
-            .beside = m->t->out->path, .pool = m->walk->pool, .emit = emit_arranged, .context = &a,
-        };
-        status = in_input(m, arranging.part, tn_arrange_run(&arranging, err), err);
-    }
-    return status;
-}
-
-/* ---- reformed ---- */
-
-typedef struct reformed {
-    mover              *m;
-    const tn_out_entry *e;
-} reformed;
-
-static tn_status emit_reformed(void *context, const uint8_t *bytes, size_t n, tn_error *err)
-{
-    reformed *r = context;
-    tn_status status = tn_writer_write(r->m->t->out, r->e->tensor, r->e->part, bytes, n, err);
-    return status ? status : tn_walk_advance(r->m->walk, n, err);
-}
-
-static tn_status check_unchanged(const tn_remade *made, tn_error *err)
-{
-    int64_t planned = made->tensor.parts[0].array.shape[0],
-            found = tn_form_conversion_result(made->reformed)->parts[0].array.shape[0];
-    if (found == planned)
-        return TN_OK;
-    return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT,
-                                "it has changed while it was read: expected %lld entries but found %lld",
-                                (long long)planned, (long long)found),
-                        made->reform->tensor->name, err);
-}
-
-/* What was not worth keeping after planning is begun again. */
-static tn_status begin_reformed(mover *m, tn_remade *made, tn_error *err)
-{
-    if (made->reformed)
-        return TN_OK;
-    tn_status status = tn_form_conversion_new(made->reform, m->walk->pool, &made->reformed, err);
-    /* sparse: the number of its entries was found when it was planned */
-    if (!status && made->tensor.nparts > 1)
-        status = check_unchanged(made, err);
-    return in_input(m, &made->reform->tensor->parts[0], status, err);
-}
-
-static tn_status move_reformed(mover *m, tn_error *err)
-{
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < m->count && !status; i++) {
-        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
-        tn_remade *made = m->t->made[e->tensor];
-        reformed r = { m, e };
-        tn_form_output output = { e->part, change_of(m, e), m->walk->pool, emit_reformed, &r };
-        status = begin_reformed(m, made, err);
-        if (status)
-            break;
-        status = in_input(m, &made->reform->tensor->parts[0],
-                          tn_form_conversion_write(made->reformed, &output, err), err);
-        if (e->part + 1 == made->tensor.nparts) {
-            tn_form_conversion_free(made->reformed);
-            made->reformed = NULL;
-        }
-    }
-    return status;
-}
-
-/* ---- rescaled ---- */
-
-typedef struct rescaled {
-    mover   *m;
-    uint32_t tensor;
-} rescaled;
-
-static tn_status emit_rescaled(void *context, uint32_t part, const uint8_t *bytes, size_t n, tn_error *err)
-{
-    rescaled *r = context;
-    tn_status status = tn_writer_write(r->m->t->out, r->tensor, part, bytes, n, err);
-    return status ? status : tn_walk_advance(r->m->walk, n, err);
-}
-
-static tn_status move_rescaled(mover *m, tn_error *err)
-{
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < m->count && !status; i++) {
-        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
-        const tn_remade *made = m->t->made[e->tensor];
-        rescaled r = { m, e->tensor };
-        tn_quantize_stats report = { 0 };
-        bool told = m->t->quantized && made->rescale->kind != TN_RESCALE_DEQUANTIZE;
-        tn_rescale_output output = { .pool = m->walk->pool, .emit = emit_rescaled, .context = &r,
-                                     .report = told ? &report : NULL };
-        if (e->part > 0)
-            continue;           /* it was made with the first */
-        status = in_input(m, &made->rescale->tensor->parts[0], tn_rescale(made->rescale, &output, err), err);
-        if (!status && told)
-            tn_rescale_tell(made->rescale, &made->tensor, &report, m->t->quantized, m->t->context);
-    }
-    return status;
+    return tn_run_made(m->t, &m->preparing, m->entries, m->count, err);
 }
 
 /* ---- all ---- */
 
+/* The next entries that go one way, as many as are moved at a time; returns the number of the one after. */
+static size_t choose_entries(mover *m, size_t i, way same)
+{
+    const tn_writer *w = m->t->out;
+    size_t changed = 0;
+    for (m->count = 0; i < w->count && m->count < MOST_ENTRIES && changed < MOST_VIEWS; i++) {
+        const tn_out_entry *e = &w->entries[i];
+        if (!is_moved(e))
+            continue;           /* the writer sees to it */
+        if (way_of(m, e) != same)
+            break;
+        changed += m->t->plans[e->tensor] && same != MADE;
+        m->entries[m->count++] = i;
+    }
+    return i;
+}
+
 static tn_status move_all(mover *m, tn_error *err)
 {
     static tn_status (*const move[])(mover *, tn_error *) = {
-        [RAW] = move_raw, [SMALL] = move_small, [LARGE] = move_large, [ARRANGED] = move_arranged,
-        [REFORMED] = move_reformed, [RESCALED] = move_rescaled,
+        [RAW] = move_raw, [SMALL] = move_small, [LARGE] = move_large, [MADE] = move_made,
     };
     const tn_writer *w = m->t->out;
     tn_status status = TN_OK;
     for (size_t i = 0; i < w->count && !status;) {
         way same = way_of(m, &w->entries[i]);
-        for (m->count = 0; i < w->count && m->count < MOST_ENTRIES; i++) {
-            if (!is_moved(&w->entries[i]))
-                continue;       /* the writer sees to it */
-            if (way_of(m, &w->entries[i]) != same)
-                break;
-            m->entries[m->count++] = i;
-        }
-        if (m->count)
+        i = choose_entries(m, i, same);
+        if (m->count && same != MADE)
+            status = open_changes(m, err);
+        if (m->count && !status)
             status = move[same](m, err);
+        close_changes(m);
     }
     return status;
 }
@@ -453,10 +403,10 @@ static tn_status move_all(mover *m, tn_error *err)
 /* As progress counts them. */
 static uint64_t bytes_of(const mover *m, const tn_out_entry *e)
 {
-    return way_of(m, e) >= REFORMED ? e->nbytes : part_of(m, e)->nbytes;
+    return is_made(m, e) ? e->nbytes : part_of(m, e)->nbytes;
 }
 
-uint64_t tn_transfer_bytes(const tn_transfer *t)
+uint64_t tn_run_bytes(const tn_run *t)
 {
     mover m = { .t = t };
     uint64_t total = 0;
@@ -466,16 +416,46 @@ uint64_t tn_transfer_bytes(const tn_transfer *t)
     return total;
 }
 
-tn_status tn_transfer_run(const tn_transfer *t, tn_error *err)
+static tn_status make_workers(mover *m, tn_worker **own, tn_error *err)
+{
+    unsigned jobs = tn_pool_jobs(m->walk->pool);
+    m->preparing = (tn_preparing){ m->walk->pool, calloc(jobs, sizeof *m->preparing.workers) };
+    *own = calloc(jobs, sizeof **own);
+    if (!*own || !m->preparing.workers)
+        return tn_fail_nomem(err);
+    for (unsigned i = 0; i < jobs; i++)
+        m->preparing.workers[i] = &(*own)[i];
+    return TN_OK;
+}
+
+static void free_mover(mover *m, tn_worker *workers)
+{
+    for (unsigned i = 0; workers && i < tn_pool_jobs(m->walk->pool); i++)
+        tn_worker_free(&workers[i]);
+    free(workers);
+    free(m->preparing.workers);
+    free(m->entries);
+    free(m->changes);
+    free(m->views);
+    free(m->parts);
+}
+
+tn_status tn_run_all(const tn_run *t, tn_error *err)
 {
     mover m = { .t = t, .walk = t->walk };
     size_t n = t->out->count < MOST_ENTRIES ? t->out->count + 1 : MOST_ENTRIES;
+    tn_worker *workers = NULL;
+    tn_status status = tn_walk_start(m.walk, err);
+    if (status)
+        return status;
     m.entries = malloc(n * sizeof *m.entries);
+    m.changes = malloc(n * sizeof *m.changes);
+    m.views = malloc(MOST_VIEWS * sizeof *m.views);
     m.parts = malloc(n * sizeof *m.parts);
-    tn_status status = m.entries && m.parts ? tn_walk_start(m.walk, err) : tn_fail_nomem(err);
+    status = m.entries && m.changes && m.views && m.parts ? make_workers(&m, &workers, err) : tn_fail_nomem(err);
     if (!status)
         status = move_all(&m, err);
-    free(m.entries);
-    free(m.parts);
+    close_changes(&m);
+    free_mover(&m, workers);
     return status;
 }

@@ -1,0 +1,585 @@
+/* pipeline/plan_tensor.c - the rules that match a tensor as steps of a view.
+ *
+ * The order of steps is that of docs/pipeline.md: values of codes, dense form,
+ * layout, sparse form, cast or codes, padding.  Padding comes before codes of tiles
+ * and before a sparse form, which have no elements of their own to pad. */
+#include "pipeline/plan_tensor.h"
+#include "base/error.h"
+#include "pipeline/rules/rules.h"
+#include "quant/affine.h"
+#include "tensor/array.h"
+#include "tensor/form.h"
+#include "tensor/layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL = 1 << 20 };       /* bytes: tensors whose scales one thread finds while others have their own */
+
+/* One tensor that is being planned. */
+typedef struct planning {
+    const tn_plan_place   *place;
+    const tn_tensor       *source;
+    const tn_tensor_rules *rules;
+    tn_view               *view;
+    uint32_t               order[TN_MAX_RANK];
+} planning;
+
+static bool is_quantizing(const tn_cast_rule *cast)
+{
+    return cast && (cast->datatype || cast->of || cast->quantized);
+}
+
+/* Codes of tiles, or what they would stand for, and rotated ones: not element by element. */
+static bool is_by_blocks(const tn_cast_rule *cast)
+{
+    return cast->datatype || cast->of || cast->is_virtual || cast->quantize.rotation.size;
+}
+
+static tn_status add(planning *p, const tn_step *step, const void *options, tn_error *err)
+{
+    return tn_view_add(&p->view, step, options, err);
+}
+
+/* ---- values of codes ---- */
+
+static bool is_whole_float(tn_dtype dtype)
+{
+    const tn_dtype_info *type = tn_dtype_get(dtype);
+    return type && type->kind == TN_KIND_FLOAT && type->bits >= 8 && type->specials != TN_SPECIALS_E8M0;
+}
+
+/* Codes of a datatype: the type that is asked for, or float32 on the way to it. */
+static tn_status add_decode(planning *p, tn_error *err)
+{
+    const tn_cast_rule *cast = p->rules->cast;
+    bool direct = cast && !is_quantizing(cast) && is_whole_float(cast->dtype);
+    tn_cast_options o = { .size = sizeof o };
+    if (direct)
+        o = cast->options;
+    const tn_dequantize_task task = { .to = direct ? cast->dtype : TN_FLOAT32, .cast = &o };
+    if (!cast)
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
+                       "its codes have no other form, layout or padding: cast it to a float type as well");
+    return add(p, &tn_step_decode, &task, err);
+}
+
+/* Codes with scales and no datatype become codes without being values, or values. */
+static bool is_requantized(const tn_cast_rule *cast)
+{
+    bool given = cast->quantize.rule == TN_SCALE_GIVEN;
+    return cast->quantized && !is_by_blocks(cast) && cast->affine.arithmetic != TN_ARITH_BINARY32 &&
+           (given || (cast->affine.power && cast->quantize.rule != TN_SCALE_MSE));
+}
+
+static tn_status add_dequantize(planning *p, tn_error *err)
+{
+    const tn_cast_rule *cast = p->rules->cast;
+    bool direct = !is_quantizing(cast) && tn_dtype_get(cast->dtype)->kind == TN_KIND_FLOAT;
+    tn_dequantize_task task = { .to = TN_FLOAT32 };
+    if (direct)
+        task = (tn_dequantize_task){ cast->dtype, cast->affine.arithmetic, &cast->options };
+    return add(p, &tn_step_dequantize, &task, err);
+}
+
+/* ---- order ---- */
+
+/* Columns far apart are better taken many at a time. */
+static bool is_crosswise(const tn_part *p)
+{
+    const int64_t *stride = tn_stored_more_of(p)->stride;
+    return stride && p->array.rank && stride[p->array.rank - 1] != 1;
+}
+
+static tn_status find_order(planning *p, tn_error *err)
+{
+    const tn_tensor *t = &p->view->tensor;
+    const tn_layout_rule *rule = p->rules->layout;
+    const char *from = *rule->from ? rule->from : t->layout;
+    if (!from)
+        return tn_fail(err, TN_ERR_ARGUMENT, "its layout is not known: say it, as in %s,from=%s", rule->to,
+                       t->rank == 4 ? "NCHW" : "LETTERS");
+    if (t->layout && strcmp(from, t->layout) != 0)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected layout %s but found %s", from, t->layout);
+    if (strlen(from) != t->rank)
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "it has %u dimension%s but layout %s has %zu letters: name the tensors that have as "
+                       "many, as in 'conv*.weight=%s,from=%s'", t->rank, t->rank == 1 ? "" : "s", from,
+                       strlen(from), rule->to, from);
+    if (tn_layout_check_shape(from, t->rank, t->shape, err) || tn_layout_order(from, rule->to, p->order, err))
+        return TN_ERR_ARGUMENT;
+    return TN_OK;
+}
+
+static tn_status add_order(planning *p, tn_error *err)
+{
+    const tn_tensor *t = &p->view->tensor;
+    bool is_moved = false, has_order = t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED;
+    tn_status status = p->rules->layout ? find_order(p, err) : TN_OK;
+    for (uint32_t i = 0; i < t->rank; i++)
+        is_moved |= p->order[i] != i;
+    if (!status && (is_moved || (has_order && p->view->step == &tn_step_stored && !tn_form_has_datatype(t) &&
+                                 is_crosswise(&p->source->parts[0]))))
+        status = add(p, &tn_step_reorder, p->order, err);
+    if (!status && p->rules->layout)
+        p->view->tensor.layout = p->rules->layout->to;
+    return status;
+}
+
+/* The place in the result of a dimension of the source. */
+static int32_t new_axis(const planning *p, int32_t axis)
+{
+    for (uint32_t i = 0; i < p->source->rank && axis >= 0; i++)
+        if (p->order[i] == (uint32_t)axis)
+            return (int32_t)i;
+    return -1;
+}
+
+/* ---- codes ---- */
+
+/* The dimension of the source that the rule names, or -1. */
+static tn_status find_axis(const planning *p, int32_t *axis, tn_error *err)
+{
+    const tn_tensor *t = p->source;
+    const char *text = p->rules->cast->axis, *layout = t->layout;
+    if (!layout && p->rules->layout && *p->rules->layout->from)
+        layout = p->rules->layout->from;
+    *axis = TN_PER_TENSOR;
+    if (!*text)
+        return TN_OK;
+    /* 1 is a number */
+    const char *letter = layout && !text[1] && *text != '1' ? strchr(layout, *text) : NULL;
+    char *end;
+    long number = letter ? (long)(letter - layout) : strtol(text, &end, 10);
+    if (!letter && *end)
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected a dimension by number, or a letter of its layout (%s), but found %s",
+                       layout ? layout : "not known", tn_quote_z(text).text);
+    number += number < 0 ? (long)t->rank : 0;
+    if (number < 0 || number >= (long)t->rank)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a dimension below %u but found %s", t->rank,
+                       tn_quote_z(text).text);
+    *axis = (int32_t)number;
+    return TN_OK;
+}
+
+static tn_status check_floats(const planning *p, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(p->view->tensor.dtype);
+    bool is_float = type && type->kind == TN_KIND_FLOAT;
+    if (is_float && type->specials != TN_SPECIALS_E8M0)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a %s type but found %s: cast it to f32 first",
+                   is_float ? "signed float" : "float", type ? type->name : "an unknown type");
+}
+
+/* Without rule->datatype: N:M sparsity in the tensor's own type, or the rule's affine codes. */
+static tn_status make_datatype(const planning *p, const tn_affine *affine, tn_datatype **own, tn_error *err)
+{
+    const tn_cast_rule *cast = p->rules->cast;
+    const tn_dtype_info *type = tn_dtype_get(p->view->tensor.dtype);
+    char text[64];
+    tn_status status = check_floats(p, err);
+    if (status || cast->quantized)
+        return status ? status : tn_datatype_affine(affine, own, err);
+    snprintf(text, sizeof text, "%s|n%um%u", type->name, cast->keep, cast->of);
+    status = tn_datatype_parse(text, own, err);
+    if (status != TN_ERR_ARGUMENT)      /* not every type is a number spec */
+        return status;
+    return tn_fail(err, status, "%u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits but "
+                   "found %s (cast it first)", cast->keep, cast->of, type->name);
+}
+
+/* Packed elements have no addresses of their own: they are widened first, which loses nothing. */
+static tn_status widen_packed(planning *p, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(p->view->parts[0].array.dtype);
+    const tn_cast_task task = { .to = TN_FLOAT32 };
+    if (!type || type->kind != TN_KIND_FLOAT || type->bits >= 8 || p->rules->cast->is_virtual)
+        return TN_OK;
+    return add(p, &tn_step_cast, &task, err);
+}
+
+static tn_quantize_task quantize_task(const planning *p, const tn_affine *affine)
+{
+    const tn_cast_rule *cast = p->rules->cast;
+    tn_quantize_task task = { .datatype = cast->datatype, .affine = affine, .options = cast->quantize,
+                              .scale = cast->scale, .zero = cast->zero,
+                              .fakes = cast->is_virtual, .cast = cast->options,
+                              .reports = p->place->reports };
+    if (cast->quantized)
+        task.name = tn_cast_rule_type(cast);
+    task.options.size = sizeof task.options;
+    task.options.round = cast->options.round;
+    task.options.nan = cast->options.nan;
+    task.options.seed = cast->options.seed;
+    return task;
+}
+
+static tn_status add_blocks(planning *p, const tn_affine *affine, tn_error *err)
+{
+    tn_quantize_task task = quantize_task(p, affine);
+    tn_status status = TN_OK;
+    if (!task.datatype) {
+        status = make_datatype(p, affine, &task.own, err);
+        task.datatype = task.own;
+    }
+    if (!status)
+        status = widen_packed(p, err);
+    if (status) {
+        tn_datatype_free(task.own);
+        return status;
+    }
+    return add(p, &tn_step_encode, &task, err);         /* which takes task.own */
+}
+
+static tn_status add_requantize(planning *p, tn_quantize_task *task, tn_error *err)
+{
+    if (!p->rules->cast->round_given)
+        task->options.round = TN_ROUND_HALF_UP;
+    else if (task->affine->arithmetic == TN_ARITH_MLI && task->options.round == TN_ROUND_AWAY)
+        return tn_fail(err, TN_ERR_ARGUMENT, "of codes, compat=mli rounds half_up or even but found round=away");
+    return add(p, &tn_step_requantize, task, err);
+}
+
+static tn_status add_codes(planning *p, tn_error *err)
+{
+    const tn_cast_rule *cast = p->rules->cast;
+    tn_affine affine = cast->affine;
+    tn_status status = find_axis(p, &affine.axis, err);
+    if (status)
+        return status;
+    affine.axis = new_axis(p, affine.axis);
+    if (is_by_blocks(cast))
+        return add_blocks(p, &affine, err);
+    tn_quantize_task task = quantize_task(p, &affine);
+    if (p->view->tensor.form == TN_FORM_SCALED)
+        return add_requantize(p, &task, err);
+    return add(p, &tn_step_quantize, &task, err);
+}
+
+/* ---- elements ---- */
+
+/* Cast plans are large, and many tensors share one. */
+static tn_status find_plan(const planning *p, const tn_cast_plan **plan, tn_error *err)
+{
+    const tn_cast_rule *rule = p->rules->cast;
+    const tn_cast_plan **known = &p->rules->plans[p->view->parts[0].array.dtype];
+    tn_status status = TN_OK;
+    if (!*known) {
+        tn_cast_plan *made = tn_arena_alloc(p->place->arena, sizeof *made);
+        if (!made)
+            return tn_fail_nomem(err);
+        status = tn_cast_plan_make(made, rule->dtype, p->view->parts[0].array.dtype, TN_HOST_ORDER,
+                                   &rule->options, err);
+        *known = status ? NULL : made;
+    }
+    *plan = *known;
+    return status;
+}
+
+/* If the rule would change no code the elements stay as they are. */
+static tn_status add_cast(planning *p, tn_error *err)
+{
+    const tn_cast_rule *rule = p->rules->cast;
+    tn_cast_task task = { .to = rule->dtype, .options = &rule->options };
+    tn_dtype from = p->view->parts[0].array.dtype;
+    if (p->view->step == &tn_step_decode || p->view->step == &tn_step_dequantize)
+        return from == rule->dtype ? TN_OK : add(p, &tn_step_cast, &task, err);
+    tn_status status = find_plan(p, &task.plan, err);
+    if (status || (rule->dtype == from && task.plan->route == TN_ROUTE_COPY))
+        return status;
+    return add(p, &tn_step_cast, &task, err);
+}
+
+/* ---- padding ---- */
+
+static tn_status add_padding(planning *p, tn_error *err)
+{
+    const tn_tensor *t = &p->view->tensor;
+    const tn_dtype_info *type = tn_dtype_get(p->view->parts[0].array.dtype);
+    bool has_rows = type && (t->form == TN_FORM_DENSE || (t->form == TN_FORM_SCALED && !tn_form_has_datatype(t)));
+    if (!has_rows || (!p->rules->pad && !(t->scaling && type->bits < 8)))
+        return TN_OK;
+    tn_view *before = p->view;
+    tn_status status = add(p, &tn_step_pad, p->rules->pad, err);
+    if (!status && !p->view->parts[0].padded)   /* nothing is padded */
+        p->view = before;
+    return status;
+}
+
+/* ---- forms ---- */
+
+static tn_status check_form(const planning *p, tn_error *err)
+{
+    const tn_tensor *t = &p->view->tensor;
+    if (!tn_form_converts(t->form, p->rules->form->form))
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "expected a dense, coo or csr tensor but found form %s%s",
+                       tn_quote_z(tn_tensor_form_name(t)).text,
+                       t->scaling ? " (cast it to a float type first)" : "");
+    if (tn_form_is_sparse(p->rules->form->form) && is_quantizing(p->rules->cast))
+        return tn_fail(err, TN_ERR_ARGUMENT, "a sparse tensor has no codes with scales");
+    const tn_dtype_info *to = p->rules->cast ? tn_dtype_get(p->rules->cast->dtype) : NULL;
+    if (tn_form_is_sparse(p->rules->form->form) && to && to->bits < 8)
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
+                       "entries of a sparse tensor take whole bytes when they are made but found %s", to->name);
+    return TN_OK;
+}
+
+static tn_status add_form(planning *p, tn_error *err)
+{
+    tn_form_rule rule = *p->rules->form;
+    tn_status status = check_form(p, err);
+    if (rule.form == TN_FORM_COO && rule.options.index == TN_UNKNOWN)
+        rule.options.index = p->place->index_type;
+    return status ? status : add(p, &tn_step_form, &rule, err);
+}
+
+/* Whether there is something to be done before the layout: entries become dense, or a dense tensor drops
+ * values. */
+static bool becomes_dense(const planning *p)
+{
+    const tn_form_rule *rule = p->rules->form;
+    return rule && rule->form == TN_FORM_DENSE &&
+           (p->view->tensor.form != TN_FORM_DENSE || rule->options.drop);
+}
+
+/* ---- all ---- */
+
+static tn_status check_sparse(const planning *p, tn_error *err)
+{
+    if (!tn_form_is_sparse(p->view->tensor.form))
+        return TN_OK;
+    if (is_quantizing(p->rules->cast) || p->rules->layout || p->rules->pad)
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, tn_form_name(TN_FORM_DENSE),
+                         "a sparse tensor has no scales, no order of its elements and no padding");
+    return TN_OK;
+}
+
+/* Forms of later versions can be copied, and no more. */
+static tn_status check_known(const planning *p, tn_error *err)
+{
+    const tn_tensor *t = &p->view->tensor;
+    bool known = t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED || tn_form_is_sparse(t->form);
+    if (known || !(p->rules->cast || p->rules->layout || p->rules->pad))
+        return TN_OK;
+    return tn_fail(err, TN_ERR_UNSUPPORTED, "expected a dense, sparse or scaled tensor but found form %s",
+                   tn_quote_z(tn_tensor_form_name(t)).text);
+}
+
+/* Values of codes, and dense form. */
+static tn_status add_first(planning *p, tn_error *err)
+{
+    const tn_tensor_rules *r = p->rules;
+    tn_status status = TN_OK;
+    if (tn_form_has_datatype(p->source) && (r->cast || r->layout || r->pad || r->form))
+        status = add_decode(p, err);
+    if (!status && becomes_dense(p))
+        status = add_form(p, err);
+    if (!status)
+        status = check_known(p, err);
+    if (!status && !(r->form && tn_form_is_sparse(r->form->form) && p->view->tensor.form == TN_FORM_DENSE))
+        status = check_sparse(p, err);
+    return status;
+}
+
+/* Cast or codes. */
+static tn_status add_elements(planning *p, tn_error *err)
+{
+    const tn_cast_rule *cast = p->rules->cast;
+    bool has_scales = p->view->tensor.form == TN_FORM_SCALED;
+    tn_status status = TN_OK;
+    if (!cast)
+        return TN_OK;
+    if (has_scales && !is_requantized(cast))
+        status = add_dequantize(p, err);
+    if (status)
+        return status;
+    return is_quantizing(cast) ? add_codes(p, err) : add_cast(p, err);
+}
+
+static tn_status add_last(planning *p, tn_error *err)
+{
+    const tn_tensor_rules *r = p->rules;
+    bool becomes_sparse = r->form && tn_form_is_sparse(r->form->form),
+         first = becomes_sparse || (is_quantizing(r->cast) && is_by_blocks(r->cast) && !r->cast->is_virtual);
+    tn_status status = first && r->pad ? add_padding(p, err) : TN_OK;
+    if (!status && becomes_sparse)
+        status = add_form(p, err);
+    if (!status)
+        status = add_elements(p, err);
+    return status || first ? status : add_padding(p, err);
+}
+
+static tn_status plan_steps(planning *p, tn_arena *arena, tn_error *err)
+{
+    const tn_tensor *t = p->source;
+    tn_status status = tn_view_stored(&p->place->view, t, arena, &p->view, err);
+    for (uint32_t i = 0; i < t->rank && i < TN_MAX_RANK; i++)
+        p->order[i] = i;
+    if (!status)
+        status = add_first(p, err);
+    if (!status)
+        status = add_order(p, err);
+    if (!status)
+        status = add_last(p, err);
+    if (!status && !p->rules->form && t->form == TN_FORM_COO && p->place->index_type != TN_UNKNOWN)
+        status = tn_view_widen_indices(p->view, p->place->index_type, err);
+    return status;
+}
+
+bool tn_plan_is_plain(const tn_tensor *t, const tn_tensor_rules *r)
+{
+    bool ruled = r->cast || r->layout || r->pad || r->form;
+    return !ruled && t->form == TN_FORM_DENSE && !tn_stored_more_of(&t->parts[0])->stride;
+}
+
+tn_status tn_plan_view(const tn_plan_place *place, const tn_tensor *source, const tn_tensor_rules *rules,
+                       tn_arena *arena, tn_view **view, tn_error *err)
+{
+    planning p = { .place = place, .source = source, .rules = rules };
+    tn_status status = tn_in_tensor(plan_steps(&p, arena, err), source->name, err);
+    if (status)
+        tn_view_free(p.view);
+    else
+        *view = p.view;
+    return status;
+}
+
+/* ---- the plan ---- */
+
+static const int64_t *copy_shape(tn_arena *arena, uint32_t rank, const int64_t *shape)
+{
+    return tn_arena_copy(arena, shape, rank * sizeof *shape);
+}
+
+static bool copy_part(tn_arena *arena, const tn_part *from, tn_part *to)
+{
+    *to = *from;
+    to->stored = NULL;
+    to->array.shape = copy_shape(arena, from->array.rank, from->array.shape);
+    if (from->data)
+        to->data = tn_arena_copy(arena, from->data, (size_t)from->nbytes);
+    if (from->padded) {
+        const tn_padded padded = { copy_shape(arena, from->array.rank, from->padded->shape), from->padded->fill };
+        to->padded = tn_arena_copy(arena, &padded, sizeof padded);
+        if (!padded.shape || !to->padded)
+            return false;
+    }
+    return to->array.shape && (to->data || !from->data);
+}
+
+/* What the view's own arena has. */
+static bool copy_tensor(tn_arena *arena, const tn_view *v, tn_tensor *t)
+{
+    tn_part *parts = tn_arena_zalloc(arena, v->tensor.nparts, sizeof *parts);
+    tn_scaling *scaling = v->tensor.scaling ? tn_arena_copy(arena, v->tensor.scaling, sizeof *scaling) : NULL;
+    *t = v->tensor;
+    t->parts = parts;
+    t->shape = copy_shape(arena, t->rank, t->shape);
+    bool good = parts && t->shape && (scaling || !v->tensor.scaling);
+    if (good && scaling && scaling->datatype)
+        good = (scaling->datatype = tn_arena_text(arena, scaling->datatype, strlen(scaling->datatype))) != NULL;
+    t->scaling = scaling;
+    for (uint32_t k = 0; k < t->nparts && good; k++)
+        good = copy_part(arena, &v->parts[k], &parts[k]);
+    return good;
+}
+
+static bool makes_parts(const tn_view *v)
+{
+    while (v->step->apply && v->input)
+        v = v->input;
+    return v->step->block != NULL;
+}
+
+static bool searches_scales(const tn_view *v, const tn_cast_rule *cast)
+{
+    return v->step == &tn_step_requantize ||
+           (v->step == &tn_step_quantize && cast->quantize.rule != TN_SCALE_GIVEN);
+}
+
+tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_arena *arena, tn_tensor_plan *plan,
+                           tn_error *err)
+{
+    tn_change change;
+    const tn_cast_rule *cast = plan->rules.cast;
+    if (!copy_tensor(arena, v, &plan->tensor))
+        return tn_fail_nomem(err);
+    bool is_streamed = v->step == &tn_step_stored || tn_view_change(v, &change);
+    plan->is_searched = searches_scales(v, cast);
+    plan->is_made = !is_streamed || (plan->is_searched && tn_stored_tensor(v)->parts[0].nbytes <= SMALL);
+    plan->makes_parts = makes_parts(v);
+    plan->is_new = plan->makes_parts || plan->tensor.form != tn_stored_tensor(v)->form;
+    plan->is_quantized = v->step == &tn_step_encode;
+    if (plan->is_quantized && place->reports) {
+        const tn_datatype *d = tn_encode_datatype(v);
+        plan->value_bits = tn_datatype_bits(d);
+        plan->datatype = tn_arena_text(arena, tn_datatype_text(d), strlen(tn_datatype_text(d)));
+        if (!plan->datatype)
+            return tn_fail_nomem(err);
+    }
+    for (const tn_view *u = v; u && place->reports; u = u->input)
+        plan->is_reported |= u->step == &tn_step_quantize;
+    return TN_OK;
+}
+
+void tn_plan_take_data(const tn_view *v, const tn_tensor_plan *plan)
+{
+    for (uint32_t k = 1; k < plan->tensor.nparts; k++)
+        if (plan->tensor.parts[k].data && v->parts[k].data)
+            memcpy((void *)(uintptr_t)plan->tensor.parts[k].data, v->parts[k].data,
+                   (size_t)plan->tensor.parts[k].nbytes);
+}
+
+/* ---- reports ---- */
+
+void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const tn_quantize_stats *stats,
+                  tn_quantize_report_fn tell, void *context)
+{
+    tn_quantize_report q = { .source = source, .name = plan->tensor.name, .datatype = plan->datatype,
+                             .bits = plan->value_bits, .report = stats };
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < plan->tensor.nparts; k++)
+        bytes += plan->tensor.parts[k].nbytes;
+    if (plan->tensor.form == TN_FORM_SCALED && stats->values)
+        q.bits = (double)bytes * 8 / (double)stats->values;
+    tell(context, &q);
+}
+
+/* The same steps up to the codes, which are made by blocks. */
+tn_status tn_plan_report(const tn_plan_place *place, const tn_tensor *source, tn_tensor_plan *plan,
+                         tn_arena *arena, tn_view **view, tn_error *err)
+{
+    planning p = { .place = place, .source = source, .rules = &plan->rules };
+    tn_affine affine = plan->rules.cast->affine;
+    tn_tensor_rules before = plan->rules;
+    before.cast = NULL;
+    before.pad = NULL;
+    p.rules = &before;
+    tn_status status = plan_steps(&p, arena, err);
+    p.rules = &plan->rules;
+    if (!status && p.view->tensor.form == TN_FORM_SCALED)
+        status = add_dequantize(&p, err);
+    if (!status)
+        status = find_axis(&p, &affine.axis, err);
+    affine.axis = new_axis(&p, affine.axis);
+    tn_quantize_task task = quantize_task(&p, &affine);
+    task.options.rule = TN_SCALE_GIVEN;
+    task.options.percentile = 0;
+    task.scales = (float *)(uintptr_t)plan->tensor.parts[1].data;
+    task.zeros = plan->tensor.nparts > 2 ? (int32_t *)(uintptr_t)plan->tensor.parts[2].data : NULL;
+    if (!status)
+        status = make_datatype(&p, &affine, &task.own, err);
+    task.datatype = task.own;
+    if (!status)
+        status = add(&p, &tn_step_encode, &task, err);
+    if (!status) {
+        plan->datatype = tn_datatype_text(tn_encode_datatype(p.view));
+        *view = p.view;
+    } else {
+        tn_view_free(p.view);
+    }
+    return tn_in_tensor(status, source->name, err);
+}

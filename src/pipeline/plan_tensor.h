@@ -1,0 +1,64 @@
+/* pipeline/plan_tensor.h - what becomes of one tensor on its way into another file: the rules that match it
+ * as steps of a view. */
+#ifndef TN_PIPELINE_PLAN_TENSOR_H
+#define TN_PIPELINE_PLAN_TENSOR_H
+
+#include "pipeline/steps/steps.h"
+
+/* The rule of each kind that matches the tensor, or NULL. */
+typedef struct tn_tensor_rules {
+    const tn_cast_rule   *cast;
+    const tn_layout_rule *layout;
+    const tn_pad_rule    *pad;
+    const tn_form_rule   *form;
+    const tn_cast_plan  **plans;    /* of the cast rule, by source type: made when they are needed */
+} tn_tensor_rules;
+
+/* What is the same for all tensors of a conversion. */
+typedef struct tn_plan_place {
+    tn_view_place view;             /* its walk is started if a rule has a form */
+    tn_arena     *arena;            /* of cast plans */
+    tn_dtype      index_type;       /* the only one that the output has for coordinates, or TN_UNKNOWN */
+    bool          reports;          /* somebody wants to know what quantizing does */
+} tn_plan_place;
+
+/* A dense tensor without rules: nothing is to be planned. */
+bool tn_plan_is_plain(const tn_tensor *source, const tn_tensor_rules *rules);
+
+/* Makes the view of `source` under the rules.  A new form reads the data: how many entries there are must be
+ * known.  TN_ERR_ARGUMENT, TN_ERR_LOSS, TN_ERR_UNSUPPORTED with the tensor's name: a rule that cannot be
+ * honoured. */
+tn_status tn_plan_view(const tn_plan_place *place, const tn_tensor *source, const tn_tensor_rules *rules,
+                       tn_arena *arena, tn_view **view, tn_error *err);
+
+/* The plan of one tensor: small, for there may be very many. */
+typedef struct tn_tensor_plan {
+    tn_tensor_rules rules;
+    tn_tensor       tensor;         /* as it is to be declared; parts with data are written at the end */
+    tn_view        *kept;           /* made for planning and worth keeping, with an arena of its own; or NULL */
+    bool            is_made;        /* the first part is made by blocks; else it is streamed */
+    bool            makes_parts;    /* and so are the others */
+    bool            is_quantized;   /* blocks report what quantizing did */
+    bool            is_searched;    /* a pass over the data finds its scales */
+    bool            is_reported;    /* quantizing is to be looked at once more, for the report */
+    bool            is_new;         /* nothing of it can be tied to the source */
+    const char     *datatype;       /* of a report... */
+    double          value_bits;     /* ...and the bits of a value */
+} tn_tensor_plan;
+
+/* Describes a view for the plan, in the arena. */
+tn_status tn_plan_describe(const tn_view *view, const tn_plan_place *place, tn_arena *arena,
+                           tn_tensor_plan *plan, tn_error *err);
+
+/* The scales that a prepared view has found are those that were declared. */
+void tn_plan_take_data(const tn_view *view, const tn_tensor_plan *plan);
+
+/* Tells somebody what quantizing did to a tensor. */
+void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const tn_quantize_stats *stats,
+                  tn_quantize_report_fn tell, void *context);
+
+/* A view whose blocks report what quantizing does with the scales of the plan; of affine datatypes. */
+tn_status tn_plan_report(const tn_plan_place *place, const tn_tensor *source, tn_tensor_plan *plan,
+                         tn_arena *arena, tn_view **view, tn_error *err);
+
+#endif

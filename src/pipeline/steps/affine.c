@@ -1,0 +1,372 @@
+/* pipeline/steps/affine.c - codes with scales along whole dimensions, element by element: values into
+ * codes, codes into values, and codes into codes of other scales. */
+#include "pipeline/steps/steps.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "pipeline/steps/extremes.h"
+#include "quant/affine.h"
+#include "quant/requantize.h"
+#include "quant/scale_search.h"
+#include "store/kept.h"
+#include "tensor/array.h"
+#include "tensor/code.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- scales of the input ---- */
+
+static tn_status read_part(const tn_view *v, uint32_t k, const void **data, tn_error *err)
+{
+    const tn_tensor *t = tn_stored_tensor(v);
+    const tn_part *p = &v->parts[k];
+    *data = p->data;
+    if (p->data)
+        return TN_OK;
+    tn_status status = tn_kept_check_part(v->place->file, t, &t->parts[k], err);
+    if (status)
+        return status;
+    void *copy = tn_arena_alloc(v->arena, (size_t)p->nbytes);
+    *data = copy;
+    return copy ? tn_part_read(v->place->file, &t->parts[k], copy, (size_t)p->nbytes, err)
+                : tn_fail_nomem(err);
+}
+
+tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **zero, tn_error *err)
+{
+    const void *scales = NULL, *zeros = NULL;
+    tn_status status = read_part(v, 1, &scales, err);
+    if (!status && v->tensor.nparts > 2)
+        status = read_part(v, 2, &zeros, err);
+    *scale = scales;
+    *zero = zeros;
+    return status;
+}
+
+/* ---- values into codes ---- */
+
+typedef struct quantizing {
+    tn_affine           affine;
+    tn_quantize_options options;
+    tn_scale_index      index;
+    float              *scale;
+    int32_t            *zero;   /* or NULL */
+    tn_affine_plan      plan;
+    tn_requant_plan     recode; /* of codes */
+} quantizing;
+
+static tn_status check_floats(const tn_view *v, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(v->tensor.dtype);
+    bool is_float = type && type->kind == TN_KIND_FLOAT;
+    if (is_float && type->specials != TN_SPECIALS_E8M0)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a %s type but found %s: cast it to f32 first",
+                   is_float ? "signed float" : "float", type ? type->name : "an unknown type");
+}
+
+/* The scale that is given, or that of no values. */
+static float first_scale(const tn_quantize_task *task)
+{
+    if (task->options.rule == TN_SCALE_GIVEN)
+        return task->scale;
+    return task->affine->power ? ldexpf(1, 1 - (int)tn_dtype_get(task->affine->codes)->bits) : 1;
+}
+
+/* Memory for scales and zero points, and the parts that they are. */
+static tn_status add_scales(tn_view *v, quantizing *q, const tn_quantize_task *task, tn_error *err)
+{
+    bool zeros = q->affine.has_zeros || !q->affine.symmetric;
+    int64_t *extent = tn_arena_zalloc(v->arena, 1, sizeof *extent);
+    tn_status status = tn_scale_index_for(v->tensor.rank, v->tensor.shape, q->affine.axis, &q->index, err);
+    if (status)
+        return status;
+    uint64_t count = q->index.count;
+    q->scale = tn_arena_zalloc(v->arena, (size_t)count, sizeof *q->scale);
+    q->zero = zeros ? tn_arena_zalloc(v->arena, (size_t)count, sizeof *q->zero) : NULL;
+    if (!extent || !q->scale || (zeros && !q->zero))
+        return tn_fail_nomem(err);
+    for (uint64_t i = 0; i < count; i++) {
+        q->scale[i] = first_scale(task);
+        if (q->zero)
+            q->zero[i] = task->zero;
+    }
+    *extent = (int64_t)count;
+    uint32_t rank = q->affine.axis >= 0;
+    v->parts[1] = (tn_part){ .role = "scale", .array = { TN_FLOAT32, rank, extent, NULL },
+                             .nbytes = count * sizeof *q->scale, .data = q->scale };
+    v->parts[2] = (tn_part){ .role = "zero", .array = { TN_INT32, rank, extent, NULL },
+                             .nbytes = count * sizeof *q->zero, .data = q->zero };
+    v->tensor.nparts = zeros ? 3 : 2;
+    return TN_OK;
+}
+
+/* The result has codes of the task's type and these scales. */
+static tn_status declare_codes(tn_view *v, const quantizing *q, tn_error *err)
+{
+    tn_scaling *scaling = tn_arena_zalloc(v->arena, 1, sizeof *scaling);
+    if (!scaling)
+        return tn_fail_nomem(err);
+    scaling->axis = q->affine.axis;
+    v->tensor.form = TN_FORM_SCALED;
+    v->tensor.scaling = scaling;
+    v->parts[0].array.dtype = q->affine.codes;
+    tn_status status = tn_affine_range(&q->affine, scaling->range, err);
+    return status ? status : tn_view_resize(v, v->parts[0].array.rank, tn_view_shape(v), err);
+}
+
+static quantizing *new_quantizing(tn_view *v, const tn_quantize_task *task)
+{
+    quantizing *q = v->state = tn_arena_zalloc(v->arena, 1, sizeof *q);
+    if (q) {
+        q->affine = *task->affine;
+        q->options = task->options;
+    }
+    return q;
+}
+
+/* What a search for the scales would refuse. */
+static tn_status check_search(const tn_view *v, const quantizing *q, tn_error *err)
+{
+    tn_scale_tally *tally;
+    if (q->options.rule == TN_SCALE_GIVEN)
+        return TN_OK;
+    tn_status status = tn_scale_tally_new(&q->affine, &q->options, v->input->parts[0].array.dtype, q->index,
+                                          &tally, err);
+    if (!status)
+        tn_scale_tally_free(tally);
+    return status;
+}
+
+static tn_status describe_quantize(tn_view *v, const void *options, tn_error *err)
+{
+    const tn_quantize_task *task = options;
+    quantizing *q = new_quantizing(v, task);
+    tn_status status = q ? check_floats(v, err) : tn_fail_nomem(err);
+    if (!status)
+        status = add_scales(v, q, task, err);
+    if (status)
+        return status;
+    tn_affine_task plan = { .affine = &q->affine, .values = v->input->parts[0].array.dtype, .index = q->index,
+                            .scale = q->scale, .zero = q->zero, .options = &q->options };
+    status = tn_affine_plan_make(&q->plan, &plan, err);
+    q->plan.name = task->name;
+    if (!status)
+        status = check_search(v, q, err);
+    return status ? status : declare_codes(v, q, err);
+}
+
+/* ---- the search for scales ---- */
+
+enum { SEARCH = 1 << 18 };      /* elements that a thread takes at a time */
+
+typedef struct searching {
+    const tn_view      *values;
+    const tn_preparing *p;
+    uint64_t            each;   /* elements of an item */
+    uint64_t            done;   /* bytes, in any round: what was told never goes back */
+} searching;
+
+/* Data that can only be read in order is read so, by one thread. */
+static tn_status add_stored(const searching *s, uint64_t first, uint64_t n, tn_worker *w, tn_scale_tally *tally,
+                            tn_error *err)
+{
+    const tn_view *v = s->values;
+    const tn_tensor *t = tn_stored_tensor(v);
+    uint64_t end = first + n;
+    tn_status status = tn_stream_open(&w->stream, v->place->file, t, &t->parts[0], tn_packed_byte(first, v->bits),
+                                      tn_packed_bytes(n, v->bits), TN_CHECKSUM_NONE, err);
+    while (!status && first < end) {
+        const uint8_t *bytes;
+        size_t got;
+        status = tn_stream_next(&w->stream, &bytes, &got, err);
+        if (status || !got)
+            break;
+        uint64_t some = tn_min_u64((uint64_t)got * 8 / v->bits, end - first);
+        tn_scale_tally_add(tally, bytes, first, (size_t)some);
+        first += some;
+    }
+    tn_stream_close(&w->stream);
+    return status;
+}
+
+static tn_status add_item(void *context, uint64_t item, unsigned worker, tn_scale_tally *tally, tn_error *err)
+{
+    const searching *s = context;
+    const tn_view *v = s->values;
+    tn_worker *w = s->p->workers[worker];
+    uint64_t first = item * s->each, n = tn_min_u64(v->count - first, s->each);
+    const uint8_t *bytes;
+    if (v->step == &tn_step_stored && !v->memory)
+        return add_stored(s, first, n, w, tally, err);
+    tn_status status = tn_view_read(v, first, (size_t)n, w, &bytes, err);
+    if (!status)
+        tn_scale_tally_add(tally, bytes, first, (size_t)n);
+    return status;
+}
+
+static tn_status item_done(void *context, uint64_t item, unsigned result, tn_error *err)
+{
+    searching *s = context;
+    const tn_view *v = s->values;
+    uint64_t bytes = tn_packed_bytes(tn_min_u64((item + 1) * s->each, v->count), v->bits);
+    uint64_t more = bytes > s->done ? bytes - s->done : 0;
+    (void)result;
+    s->done += more;
+    return v->place->walk ? tn_walk_advance(v->place->walk, more, err) : TN_OK;
+}
+
+/* The input itself or, as scales do not depend on the order of elements, what it was before a reorder. */
+static tn_view *before_reorder(tn_view *v, tn_affine *affine)
+{
+    while (v->step == &tn_step_reorder) {
+        if (affine->axis >= 0)
+            affine->axis = (int32_t)tn_reorder_source(v, (uint32_t)affine->axis);
+        v = v->input;
+    }
+    return v;
+}
+
+static bool is_read_in_order(const tn_view *v)
+{
+    return v->step == &tn_step_stored && !v->memory && !tn_part_splits(&tn_stored_tensor(v)->parts[0]);
+}
+
+static tn_status find_scales(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    quantizing *q = v->state;
+    tn_affine affine = q->affine;
+    tn_view *values = before_reorder(v->input, &affine);
+    searching s = { .values = values, .p = p };
+    tn_scale_tally *tally = NULL;
+    tn_scale_index index;
+    s.each = is_read_in_order(values) && values->count ? values->count : SEARCH;
+    const tn_scale_source source = { .add = add_item, .done = item_done, .context = &s,
+                                     .items = tn_div_up_u64(values->count, s.each) };
+    tn_status status = tn_scale_index_for(values->tensor.rank, values->tensor.shape, affine.axis, &index, err);
+    if (!status)
+        status = tn_scale_tally_new(&affine, &q->options, values->parts[0].array.dtype, index, &tally, err);
+    if (!status)
+        status = tn_scale_search(tally, &source, tn_pool_jobs(p->pool), err);
+    if (!status)
+        tn_scale_tally_scales(tally, q->scale, q->zero);
+    tn_scale_tally_free(tally);
+    return status;
+}
+
+/* A stored input is checked while it is streamed. */
+static tn_status prepare_quantize(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    quantizing *q = v->state;
+    tn_status status = v->input->step == &tn_step_stored ? TN_OK : tn_view_prepare(v->input, p, err);
+    if (!status && !tn_view_has_ranges(v->input))
+        status = tn_view_fill(v->input, p, err);
+    if (!status && q->options.rule != TN_SCALE_GIVEN)
+        status = find_scales(v, p, err);
+    return status;
+}
+
+static tn_status apply_quantize(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
+                                tn_error *err)
+{
+    const quantizing *q = v->state;
+    tn_status status = tn_affine_encode(&q->plan, out, in, n, first, v->tensor.rank, tn_view_shape(v), err);
+    return tn_view_moved(v, status, err);
+}
+
+const tn_step tn_step_quantize = {
+    .name = "quantize", .most_parts = 3, .describe = describe_quantize, .prepare = prepare_quantize, .apply = apply_quantize,
+};
+
+/* ---- codes into values ---- */
+
+static tn_status describe_dequantize(tn_view *v, const void *options, tn_error *err)
+{
+    const tn_dequantize_task *task = options;
+    const tn_affine affine = { .codes = v->parts[0].array.dtype, .arithmetic = task->arithmetic };
+    tn_affine_task plan = { .affine = &affine, .values = task->to, .decodes = true };
+    tn_affine_plan *made = v->state = tn_arena_zalloc(v->arena, 1, sizeof *made);
+    if (tn_dtype_get(task->to)->kind != TN_KIND_FLOAT)
+        return tn_fail(err, TN_ERR_ARGUMENT, "a scaled tensor becomes a float type, and from there any other");
+    tn_status status = made ? tn_view_scales(v->input, &plan.scale, &plan.zero, err) : tn_fail_nomem(err);
+    if (!status)
+        status = tn_scale_index_for(v->tensor.rank, v->tensor.shape, v->tensor.scaling->axis, &plan.index, err);
+    if (!status)
+        status = tn_affine_plan_make(made, &plan, err);
+    if (!status && task->cast)
+        status = tn_affine_plan_cast(made, task->cast, err);
+    v->tensor.form = TN_FORM_DENSE;
+    v->tensor.scaling = NULL;
+    v->tensor.nparts = 1;
+    v->tensor.dtype = v->parts[0].array.dtype = task->to;
+    return status ? status : tn_view_resize(v, v->parts[0].array.rank, tn_view_shape(v), err);
+}
+
+static tn_status apply_dequantize(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
+                                  tn_error *err)
+{
+    tn_status status = tn_affine_decode(v->state, out, in, n, first, v->tensor.rank, tn_view_shape(v), err);
+    return tn_view_moved(v, status, err);
+}
+
+const tn_step tn_step_dequantize = { .name = "dequantize", .describe = describe_dequantize,
+                                     .apply = apply_dequantize };
+
+/* ---- codes into codes ---- */
+
+static tn_requantize_options requantize_options(const quantizing *q)
+{
+    return (tn_requantize_options){ .size = sizeof(tn_requantize_options), .round = q->options.round,
+                                    .seed = q->options.seed, .arithmetic = q->affine.arithmetic,
+                                    .range = { q->affine.range[0], q->affine.range[1] } };
+}
+
+/* The plan has the new scales as they are now. */
+static tn_status plan_requantize(const tn_view *v, quantizing *q, tn_error *err)
+{
+    const tn_requantize_options o = requantize_options(q);
+    const tn_scales to = { .axis = q->affine.axis, .scale = q->scale, .zero = q->zero };
+    tn_scales from = { .axis = v->input->tensor.scaling->axis };
+    tn_status status = tn_view_scales(v->input, &from.scale, &from.zero, err);
+    return status ? status
+                  : tn_requant_plan_make(&q->recode, q->affine.codes, &to, v->input->parts[0].array.dtype, &from,
+                                         v->tensor.rank, v->tensor.shape, &o, err);
+}
+
+static tn_status describe_requantize(tn_view *v, const void *options, tn_error *err)
+{
+    const tn_quantize_task *task = options;
+    quantizing *q = new_quantizing(v, task);
+    tn_status status = q ? add_scales(v, q, task, err) : tn_fail_nomem(err);
+    if (!status)
+        status = tn_affine_range(&q->affine, q->affine.range, err);
+    if (!status)
+        status = plan_requantize(v, q, err);
+    return status ? status : declare_codes(v, q, err);
+}
+
+/* The power of two at which no code is cut. */
+static tn_status prepare_requantize(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    quantizing *q = v->state;
+    const tn_requantize_options o = requantize_options(q);
+    tn_status status = v->input->step == &tn_step_stored ? TN_OK : tn_view_prepare(v->input, p, err);
+    if (status || q->options.rule == TN_SCALE_GIVEN)
+        return status;
+    status = tn_find_power(v->input, q->affine.codes, &o, p->workers[0], q->scale, err);
+    return status ? status : plan_requantize(v, q, err);
+}
+
+static tn_status apply_requantize(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
+                                  tn_error *err)
+{
+    const quantizing *q = v->state;
+    (void)err;
+    tn_requantize_block(&q->recode, out, in, n, first);
+    return TN_OK;
+}
+
+const tn_step tn_step_requantize = {
+    .name = "requantize", .most_parts = 3, .describe = describe_requantize, .prepare = prepare_requantize,
+    .apply = apply_requantize,
+};

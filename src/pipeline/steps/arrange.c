@@ -1,0 +1,389 @@
+/* pipeline/steps/arrange.c - elements in other places: another order of the dimensions, and padding.
+ *
+ * A range of the result is cut into boxes: what is left of an index of the first
+ * dimension, then whole indices, then the beginning of one more; the first and the
+ * last are cut in the same way along the next dimension.  A box is copied at once
+ * from memory with strides. */
+#include "pipeline/steps/steps.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "pipeline/padding.h"
+#include "reorder/layout.h"
+#include "tensor/array.h"
+#include "tensor/code.h"
+
+#include <string.h>
+
+/* Large enough that columns of a matrix come many at a time. */
+#define GRAIN_BYTES ((uint64_t)4 << 20)
+
+/* Where elements come from and where they go. */
+typedef struct places {
+    const tn_reorder_kernels *kernels;
+    uint32_t       rank;
+    const int64_t *shape, *physical;    /* of the result, without and with padding */
+    int64_t        stride[TN_MAX_RANK]; /* of the source, in elements */
+    unsigned       bits;                /* of an element: 8 or more unless all is packed alike */
+    const uint8_t *source;              /* element 0 */
+    const tn_padding *padding;          /* or NULL */
+} places;
+
+static uint64_t product(const int64_t *extent, uint32_t from, uint32_t to)
+{
+    uint64_t n = 1;
+    for (uint32_t i = from; i < to; i++)
+        n *= (uint64_t)extent[i];
+    return n;
+}
+
+/* ---- boxes ---- */
+
+/* Whole indices of dimension d: `rows` of them from `first` on, the index of the dimensions before it given. */
+typedef struct box {
+    uint32_t d;
+    int64_t  first, rows;
+    int64_t  from;              /* element of the source where index 0 of dimension d is */
+    bool     inside;            /* not in the padding of a dimension before */
+    int64_t  axis;              /* index along the padding's axis, if that is before d */
+} box;
+
+static uint32_t box_dims(const places *p, const box *b, tn_reorder_dim *dims)
+{
+    int64_t step = 1;
+    for (uint32_t i = p->rank; i-- > b->d;) {
+        int64_t value = p->shape[i], physical = p->physical[i];
+        if (i == b->d) {
+            value = value - b->first < b->rows ? value - b->first : b->rows;
+            value = value < 0 || !b->inside ? 0 : value;
+            physical = b->rows;
+        }
+        dims[i - b->d] = (tn_reorder_dim){ physical, value, step, p->stride[i] };
+        step *= physical;
+    }
+    return p->rank - b->d;
+}
+
+static bool has_padding(uint32_t rank, const tn_reorder_dim *dims)
+{
+    for (uint32_t i = 0; i < rank; i++)
+        if (dims[i].dst_extent != dims[i].src_extent)
+            return true;
+    return false;
+}
+
+static const void *fill_at(const places *p, int64_t index)
+{
+    const tn_padding *pad = p->padding;
+    if (!pad)
+        return NULL;
+    bool known = pad->fills && (pad->axis < 0 || index < p->shape[pad->axis]);
+    return known ? (const void *)&pad->fills[pad->axis < 0 ? 0 : index] : pad->fill;
+}
+
+/* Where padding differs along a dimension of the box it is copied index by index of that. */
+static void copy_box(const places *p, const box *b, uint8_t *to)
+{
+    tn_reorder_dim dims[TN_MAX_RANK + 1];
+    uint32_t rank = box_dims(p, b, dims);
+    const tn_padding *pad = p->padding;
+    const uint8_t *src = p->source + tn_packed_byte((uint64_t)(b->from + b->first * (rank ? p->stride[b->d] : 0)),
+                                                    p->bits);
+    bool any = rank && dims[0].src_extent;
+    for (uint32_t i = 1; i < rank; i++)
+        any &= dims[i].src_extent > 0;
+    src = any || !rank ? src : p->source;
+    if (!pad || !pad->fills || pad->axis < (int32_t)b->d || !has_padding(rank, dims)) {
+        tn_reorder_block(p->kernels, p->bits, rank, dims, to, src, fill_at(p, b->axis), false);
+        return;
+    }
+    tn_reorder_dim *axis = &dims[(uint32_t)pad->axis - b->d], whole = *axis;
+    int64_t first = pad->axis == (int32_t)b->d ? b->first : 0;
+    for (int64_t i = 0; i < whole.dst_extent; i++) {
+        bool inside = i < whole.src_extent;
+        axis->dst_extent = 1;
+        axis->src_extent = inside;
+        tn_reorder_block(p->kernels, p->bits, rank, dims, to + (size_t)(i * whole.dst_stride) * (p->bits / 8),
+                         inside ? src + (size_t)(i * whole.src_stride) * (p->bits / 8) : src,
+                         fill_at(p, first + i), false);
+    }
+}
+
+/* Elements [first, first + n) of what dimensions d, d + 1 ... have at the index of `at`. */
+static void copy_range(const places *p, box at, uint64_t first, uint64_t n, uint8_t *to)
+{
+    uint64_t inner = at.d < p->rank ? product(p->physical, at.d + 1, p->rank) : 1;
+    while (n) {
+        uint64_t index = first / inner, skip = first % inner, some = tn_min_u64(n, inner - skip);
+        box b = at;
+        if (skip == 0 && n >= inner) {          /* whole indices */
+            some = n / inner * inner;
+            b.first = (int64_t)index;
+            b.rows = (int64_t)(n / inner);
+            copy_box(p, &b, to);
+        } else {
+            b.inside = at.inside && (int64_t)index < p->shape[at.d];
+            b.from = b.inside ? at.from + (int64_t)index * p->stride[at.d] : 0;
+            if (p->padding && p->padding->axis == (int32_t)at.d)
+                b.axis = (int64_t)index;
+            b.d++;
+            copy_range(p, b, skip, some, to);
+        }
+        first += some;
+        n -= some;
+        to += tn_packed_byte(some, p->bits);
+    }
+}
+
+static void copy_elements(const places *p, uint64_t first, uint64_t n, uint8_t *to)
+{
+    const box all = { .d = 0, .rows = 1, .inside = true };
+    if (p->rank)
+        copy_range(p, all, first, n, to);
+    else if (n)
+        copy_box(p, &all, to);
+}
+
+/* ---- elements narrower than a byte ---- */
+
+/* Whether boxes begin and end on a byte on both sides. */
+static bool is_packed_alike(const places *p)
+{
+    bool alike = !p->padding || !p->padding->fills;
+    for (uint32_t i = 0; i + 1 < p->rank && alike; i++)
+        alike = (uint64_t)p->stride[i] * p->bits % 8 == 0;
+    return alike && p->rank && p->stride[p->rank - 1] == 1 &&
+           (uint64_t)p->physical[p->rank - 1] * p->bits % 8 == 0;
+}
+
+/* Source element `from` of each of n results: an element per byte. */
+static void unpack_range(const places *p, uint64_t first, uint64_t n, uint8_t *codes)
+{
+    int64_t index[TN_MAX_RANK];
+    uint64_t rest = first;
+    for (uint32_t i = p->rank; i-- > 0; rest /= (uint64_t)p->physical[i])
+        index[i] = (int64_t)(rest % (uint64_t)p->physical[i]);
+    for (uint64_t k = 0; k < n; k++) {
+        int64_t at = 0;
+        bool inside = true;
+        for (uint32_t i = 0; i < p->rank; i++) {
+            at += index[i] * p->stride[i];
+            inside &= index[i] < p->shape[i];
+        }
+        const tn_padding *pad = p->padding;
+        int64_t axis = pad && pad->axis >= 0 ? index[pad->axis] : 0;
+        codes[k] = inside ? (uint8_t)tn_packed_get(p->source, (uint64_t)at, p->bits)
+                          : *(const uint8_t *)fill_at(p, axis);
+        for (uint32_t i = p->rank; i-- > 0 && ++index[i] == p->physical[i];)
+            index[i] = 0;
+    }
+}
+
+static tn_status copy_packed(const tn_view *v, const places *p, uint64_t first, size_t n, tn_worker *w,
+                             uint8_t *out, tn_error *err)
+{
+    uint8_t *codes;
+    uint64_t row = p->rank ? (uint64_t)p->physical[p->rank - 1] : 1;
+    memset(out, 0, (size_t)tn_packed_bytes(n, p->bits));
+    if (is_packed_alike(p) && first % row == 0 && n % row == 0) {
+        copy_elements(p, first, n, out);
+        return TN_OK;
+    }
+    tn_status status = tn_worker_buffer(w, v, 1, n, &codes, err);
+    if (status)
+        return status;
+    unpack_range(p, first, n, codes);
+    for (size_t i = 0; i < n; i++)
+        tn_packed_put(out, i, p->bits, (uint8_t)(codes[i] & ((1u << p->bits) - 1)));
+    return TN_OK;
+}
+
+/* ---- another order ---- */
+
+typedef struct reordering {
+    uint32_t   order[TN_MAX_RANK];
+    tn_strided source;          /* once it is prepared; its strides are in the order of the result */
+} reordering;
+
+static tn_status describe_reorder(tn_view *v, const void *options, tn_error *err)
+{
+    const uint32_t *order = options;
+    const int64_t *from = v->input->parts[0].array.shape;
+    uint32_t rank = v->tensor.rank;
+    reordering *r = v->state = tn_arena_zalloc(v->arena, 1, sizeof *r);
+    int64_t *shape = tn_arena_zalloc(v->arena, rank + 1, sizeof *shape);
+    tn_scaling *scaling = tn_arena_zalloc(v->arena, 1, sizeof *scaling);
+    if (!r || !shape || !scaling)
+        return tn_fail_nomem(err);
+    for (uint32_t i = 0; i < rank; i++) {
+        r->order[i] = order[i];
+        shape[i] = from[order[i]];
+        v->is_moved |= order[i] != i;
+    }
+    if (v->tensor.scaling) {    /* scales go along */
+        *scaling = *v->tensor.scaling;
+        for (uint32_t i = 0; i < rank; i++)
+            if (v->input->tensor.scaling->axis == (int32_t)order[i])
+                scaling->axis = (int32_t)i;
+        v->tensor.scaling = scaling;
+    }
+    v->tensor.shape = v->parts[0].array.shape = shape;
+    if (v->is_moved)
+        v->tensor.layout = NULL;
+    v->grain = GRAIN_BYTES / (v->bits > 8 ? v->bits : 8) * 8;
+    return TN_OK;
+}
+
+/* Both steps read memory with strides. */
+static tn_status prepare_source(tn_view *v, const tn_preparing *p, tn_strided *source, tn_error *err)
+{
+    tn_status status = tn_view_prepare(v->input, p, err);
+    if (status || !v->count || tn_view_strided(v->input, source))
+        return status;
+    status = tn_view_fill(v->input, p, err);
+    if (!status)
+        tn_view_strided(v->input, source);
+    return status;
+}
+
+static tn_status prepare_reorder(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    reordering *r = v->state;
+    tn_strided input = { 0 };
+    tn_status status = prepare_source(v, p, &input, err);
+    r->source = input;
+    for (uint32_t i = 0; i < v->tensor.rank; i++)
+        r->source.stride[i] = input.stride[r->order[i]];
+    return status;
+}
+
+static bool strided_reorder(const tn_view *v, tn_strided *strided)
+{
+    const reordering *r = v->state;
+    *strided = r->source;
+    return true;
+}
+
+static places places_of(const tn_view *v, const tn_strided *source)
+{
+    places p = { .kernels = tn_reorder_kernels_get(), .rank = v->parts[0].array.rank,
+                 .shape = v->parts[0].array.shape, .physical = tn_view_shape(v), .bits = v->bits,
+                 .source = source->base };
+    memcpy(p.stride, source->stride, sizeof p.stride);
+    return p;
+}
+
+static tn_status make_reorder(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out,
+                              tn_error *err)
+{
+    const reordering *r = v->state;
+    const places p = places_of(v, &r->source);
+    if (v->bits < 8)
+        return copy_packed(v, &p, first, n, w, out, err);
+    copy_elements(&p, first, n, out);
+    if (r->source.swap > 1)
+        tn_swap_bytes(out, out, n * (v->bits / 8), r->source.swap);
+    return TN_OK;
+}
+
+uint32_t tn_reorder_source(const tn_view *v, uint32_t i)
+{
+    const reordering *r = v->state;
+    return r->order[i];
+}
+
+const tn_step tn_step_reorder = {
+    .name = "reorder", .describe = describe_reorder, .prepare = prepare_reorder, .make = make_reorder,
+    .strided = strided_reorder,
+};
+
+/* ---- padding ---- */
+
+typedef struct padded {
+    tn_padding padding;
+    tn_padded  record;
+    tn_strided source;
+    bool       is_strided;      /* copied from there; else from ranges of the input */
+} padded;
+
+static tn_status describe_pad(tn_view *v, const void *options, tn_error *err)
+{
+    const tn_pad_rule *rule = options;
+    const int32_t *zero = NULL;
+    const float *scale;
+    uint32_t rank = v->tensor.rank;
+    padded *p = v->state = tn_arena_zalloc(v->arena, 1, sizeof *p);
+    int64_t *physical = tn_arena_copy(v->arena, v->parts[0].array.shape, rank * sizeof *physical);
+    if (!p || !physical)
+        return tn_fail_nomem(err);
+    tn_status status = v->tensor.scaling ? tn_view_scales(v->input, &scale, &zero, err) : TN_OK;
+    if (!status)
+        status = tn_choose_padding(&v->tensor, rule, zero, physical, &p->padding, err);
+    if (status)
+        return status;
+    if (rank && memcmp(physical, v->parts[0].array.shape, rank * sizeof *physical) != 0) {
+        p->record = (tn_padded){ physical, rule ? rule->value : 0 };
+        v->parts[0].padded = &p->record;
+    }
+    v->grain = v->grain ? v->grain : GRAIN_BYTES / (v->bits > 8 ? v->bits : 8) * 8;
+    return tn_view_resize(v, rank, physical, err);
+}
+
+static tn_status prepare_pad(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    padded *own = v->state;
+    tn_status status = tn_view_prepare(v->input, p, err);
+    if (status)
+        return status;
+    own->is_strided = v->bits >= 8 && tn_view_strided(v->input, &own->source) && own->source.swap == 1;
+    if (own->is_strided || tn_view_has_ranges(v->input))
+        return TN_OK;
+    return tn_view_fill(v->input, p, err);
+}
+
+/* How many elements without padding come before number `first` of those with it. */
+static uint64_t values_before(const places *p, uint64_t first)
+{
+    uint64_t values = 0, outer = product(p->physical, 0, p->rank), inner = product(p->shape, 0, p->rank);
+    for (uint32_t i = 0; i < p->rank && outer; i++) {
+        outer /= (uint64_t)p->physical[i];
+        inner = p->shape[i] ? inner / (uint64_t)p->shape[i] : 0;
+        uint64_t index = first / outer;
+        first %= outer;
+        if (index >= (uint64_t)p->shape[i])
+            return values + (uint64_t)p->shape[i] * inner;
+        values += index * inner;
+    }
+    return values + (p->rank ? 0 : first);
+}
+
+/* The values of the range, one after another, as if they were all of the source. */
+static tn_status read_values(const tn_view *v, places *p, uint64_t first, size_t n, tn_worker *w, tn_error *err)
+{
+    uint64_t begin = values_before(p, first), end = values_before(p, first + n), from = begin / 8 * 8;
+    const uint8_t *bytes = (const uint8_t *)"";
+    tn_status status = TN_OK;
+    tn_dense_strides(p->rank, p->shape, p->stride);
+    if (end > from)
+        status = tn_view_read(v->input, from, (size_t)(end - from), w, &bytes, err);
+    p->source = (const uint8_t *)((uintptr_t)bytes - (uintptr_t)tn_packed_byte(from, p->bits));
+    return status;
+}
+
+static tn_status make_pad(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out,
+                          tn_error *err)
+{
+    const padded *own = v->state;
+    places p = places_of(v, &own->source);
+    p.padding = &own->padding;
+    tn_status status = own->is_strided ? TN_OK : read_values(v, &p, first, n, w, err);
+    if (status)
+        return status;
+    if (v->bits < 8)
+        return copy_packed(v, &p, first, n, w, out, err);
+    copy_elements(&p, first, n, out);
+    return TN_OK;
+}
+
+const tn_step tn_step_pad = {
+    .name = "pad", .describe = describe_pad, .prepare = prepare_pad, .make = make_pad,
+};

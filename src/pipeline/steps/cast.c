@@ -1,0 +1,37 @@
+/* pipeline/steps/cast.c - elements of another type, one for one. */
+#include "pipeline/steps/steps.h"
+#include "base/error.h"
+#include "tensor/array.h"
+
+tn_status tn_view_moved(const tn_view *v, tn_status status, tn_error *err)
+{
+    if (v->is_moved)
+        tn_and_say(status, " (indices of the new layout)", err);
+    return tn_in_tensor(status, v->tensor.name, err);
+}
+
+static tn_status describe(tn_view *v, const void *options, tn_error *err)
+{
+    const tn_cast_task *task = options;
+    const tn_cast_plan *plan = task->plan;
+    tn_status status = TN_OK;
+    if (!plan) {
+        tn_cast_plan *own = tn_arena_alloc(v->arena, sizeof *own);
+        if (!own)
+            return tn_fail_nomem(err);
+        status = tn_cast_plan_make(own, task->to, v->parts[0].array.dtype, TN_HOST_ORDER, task->options, err);
+        plan = own;
+    }
+    v->state = (void *)(uintptr_t)plan;
+    v->parts[0].array.dtype = v->tensor.dtype = task->to;
+    return status ? status : tn_view_resize(v, v->parts[0].array.rank, tn_view_shape(v), err);
+}
+
+static tn_status apply(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
+                       tn_error *err)
+{
+    tn_status status = tn_cast_block(v->state, out, in, n, first, v->parts[0].array.rank, tn_view_shape(v), err);
+    return tn_view_moved(v, status, err);
+}
+
+const tn_step tn_step_cast = { .name = "cast", .describe = describe, .apply = apply };

@@ -1,0 +1,205 @@
+/* pipeline/steps/form.c - a tensor in another form: dense, coo, csr.
+ *
+ * How many entries a sparse result has is part of its description: the data is
+ * read when the step is added. */
+#include "pipeline/steps/steps.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/kept.h"
+#include "sparse/sparse.h"
+#include "store/load.h"
+
+#include <stdlib.h>
+
+typedef struct forming {
+    tn_loaded     source;       /* all parts of the input in memory */
+    tn_sparse_conversion *conversion;   /* of dense, coo and csr; else NULL: its values are made dense */
+    uint64_t      count;        /* of the values */
+    bool          is_large;     /* it holds a copy: better made again than kept */
+} forming;
+
+/* ---- the input as memory ---- */
+
+static tn_status tick(void *context, tn_error *err)
+{
+    return tn_walk_check(context, err);
+}
+
+static tn_status load_stored(const tn_view *v, uint64_t limit, forming *f, tn_error *err)
+{
+    tn_loading loading = { .in = v->place->file, .tensor = tn_stored_tensor(v), .beside = v->place->beside,
+                           .limit = limit, .tick = tick, .context = v->place->walk };
+    tn_status status = tn_load(&loading, &f->source, err);
+    f->is_large = f->source.decoded;
+    return status;
+}
+
+/* A dense result of other steps, in a spill. */
+static tn_status load_made(const tn_view *v, tn_pool *pool, forming *f, tn_error *err)
+{
+    tn_view *input = v->input;
+    unsigned jobs = tn_pool_jobs(pool);
+    tn_worker *own = calloc(jobs, sizeof *own), **workers = calloc(jobs, sizeof *workers);
+    tn_status status = own && workers ? TN_OK : tn_fail_nomem(err);
+    for (unsigned i = 0; i < jobs && !status; i++)
+        workers[i] = &own[i];
+    const tn_preparing p = { pool, workers };
+    if (!status)
+        status = tn_view_prepare(input, &p, err);
+    if (!status)
+        status = tn_view_fill(input, &p, err);
+    for (unsigned i = 0; own && i < jobs; i++)
+        tn_worker_free(&own[i]);
+    free(own);
+    free(workers);
+    f->source.tensor = input->tensor;
+    f->source.tensor.parts = f->source.parts;
+    f->source.parts[0] = input->parts[0];
+    f->source.parts[0].data = input->memory;
+    f->is_large = true;
+    return status;
+}
+
+/* ---- what comes out ---- */
+
+static tn_status count_values(tn_view *v, forming *f, uint64_t limit, tn_error *err)
+{
+    const tn_tensor *t = &f->source.tensor;
+    const tn_dtype_info *type = tn_dtype_get(t->dtype);
+    uint64_t stored = 0;
+    if (!type || type->bits < 8)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "its elements are narrower than a byte");
+    for (uint32_t k = 0; k < t->nparts; k++)
+        stored += t->parts[k].nbytes;
+    v->parts[0] = (tn_part){ .role = tn_form_get(TN_FORM_DENSE)->roles[0],
+                             .array = { t->dtype, t->rank, t->shape, NULL } };
+    v->tensor.nparts = 1;
+    v->tensor.scaling = NULL;
+    if (tn_shape_count(t->rank, t->shape, &f->count) || tn_array_nbytes(&v->parts[0].array, &v->parts[0].nbytes))
+        return tn_fail(err, TN_ERR_LIMIT, "dense it would take 2^63 bytes or more");
+    limit = tn_kept_limit(limit, stored);
+    if (v->parts[0].nbytes > limit)
+        return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL,
+                         "dense it would take %llu bytes, more than the %llu allowed",
+                         (unsigned long long)v->parts[0].nbytes, (unsigned long long)limit);
+    return TN_OK;
+}
+
+/* The description outlives what has counted the entries. */
+static tn_status declare_parts(tn_view *v, const tn_tensor *result, tn_error *err)
+{
+    v->tensor.nparts = result->nparts;
+    for (uint32_t k = 0; k < result->nparts; k++) {
+        const tn_part *p = &result->parts[k];
+        int64_t *shape = tn_arena_copy(v->arena, p->array.shape, p->array.rank * sizeof *shape);
+        if (!shape)
+            return tn_fail_nomem(err);
+        v->parts[k] = (tn_part){ .role = p->role, .array = { p->array.dtype, p->array.rank, shape, NULL },
+                                 .nbytes = p->nbytes };
+    }
+    return TN_OK;
+}
+
+static tn_status count(tn_view *v, forming *f, const tn_form_rule *rule, tn_pool *pool, tn_error *err)
+{
+    tn_sparse_options o = rule->options;
+    o.limit = v->place->max_bytes;
+    tn_status status = v->input->step == &tn_step_stored ? load_stored(v, o.limit, f, err)
+                                                         : load_made(v, pool, f, err);
+    if (status)
+        return status;
+    if (tn_form_get(v->input->tensor.form)->values)
+        return count_values(v, f, o.limit, err);
+    status = tn_sparse_begin(&f->source.tensor, rule->form, &o, pool, &f->conversion, err);
+    if (status)
+        return status;
+    f->is_large |= tn_sparse_is_sorted_copy(f->conversion);
+    return declare_parts(v, tn_sparse_result(f->conversion), err);
+}
+
+static tn_status describe(tn_view *v, const void *options, tn_error *err)
+{
+    const tn_form_rule *rule = options;
+    forming *f = v->state = calloc(1, sizeof *f);
+    tn_pool *own = NULL, *pool = v->place->walk ? v->place->walk->pool : NULL;
+    if (!f)
+        return tn_fail_nomem(err);
+    tn_view_take_padding(v->input);
+    tn_view_take_padding(v);
+    tn_status status = pool ? TN_OK : tn_pool_new(1, &own, err);
+    if (!status)
+        status = count(v, f, rule, pool ? pool : own, err);
+    tn_pool_free(own);
+    v->tensor.form = rule->form;
+    v->grain = 0;
+    if (status)
+        return status;
+    v->bits = tn_dtype_get(v->parts[0].array.dtype)->bits;
+    tn_shape_count(v->parts[0].array.rank, v->parts[0].array.shape, &v->count);
+    return TN_OK;
+}
+
+/* All is done. */
+static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    (void)v, (void)p, (void)err;
+    return TN_OK;
+}
+
+/* ---- blocks ---- */
+
+static uint64_t blocks(const tn_view *v)
+{
+    const forming *f = v->state;
+    uint64_t n = f->conversion ? tn_sparse_blocks(f->conversion) : tn_div_up_u64(f->count, TN_SPARSE_BLOCK);
+    return n ? n : 1;           /* row pointers are there without entries */
+}
+
+static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_bytes *out, tn_error *err)
+{
+    const forming *f = v->state;
+    const tn_array *index = &v->parts[1].array;
+    bool has_indices = v->tensor.nparts > 1;
+    uint64_t first = number * TN_SPARSE_BLOCK, n = 0, width = v->bits / 8, index_width = 0;
+    uint8_t *values, *indices = NULL;
+    if (f->conversion && tn_sparse_blocks(f->conversion))
+        tn_sparse_place(f->conversion, number, &first, &n);
+    else if (!f->conversion && f->count > first)
+        n = tn_min_u64(f->count - first, TN_SPARSE_BLOCK);
+    if (has_indices)
+        index_width = tn_dtype_get(index->dtype)->bits / 8 * (index->rank == 2 ? (uint64_t)index->shape[1] : 1);
+    tn_status status = tn_worker_buffer(w, v, 0, TN_SPARSE_BLOCK * width, &values, err);
+    if (!status && has_indices)
+        status = tn_worker_buffer(w, v, 1, TN_SPARSE_BLOCK * index_width, &indices, err);
+    if (!status && n && f->conversion)
+        tn_sparse_make(f->conversion, number, values, indices);
+    else if (!status && n)
+        status = tn_form_get(f->source.tensor.form)->values(&f->source.tensor, first, (size_t)n, values, err);
+    out[0] = (tn_part_bytes){ values, first * width, n * width };
+    if (has_indices)
+        out[1] = (tn_part_bytes){ indices, first * index_width, n * index_width };
+    if (v->tensor.nparts > 2 && number == 0)
+        out[2] = (tn_part_bytes){ tn_sparse_indptr(f->conversion), 0, v->parts[2].nbytes };
+    return status;
+}
+
+static void free_forming(tn_view *v)
+{
+    forming *f = v->state;
+    if (!f)
+        return;
+    tn_sparse_end(f->conversion);
+    tn_loaded_free(&f->source);
+    free(f);
+}
+
+bool tn_form_is_large(const tn_view *v)
+{
+    const forming *f = v->state;
+    return v->step == &tn_step_form && f->is_large;
+}
+
+const tn_step tn_step_form = {
+    .name = "form", .most_parts = 3, .describe = describe, .prepare = prepare, .blocks = blocks, .block = block,
+    .free = free_forming,
+};

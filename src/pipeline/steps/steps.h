@@ -1,0 +1,67 @@
+/* pipeline/steps/steps.h - the steps that a view can be made of, and their options. */
+#ifndef TN_PIPELINE_STEPS_STEPS_H
+#define TN_PIPELINE_STEPS_STEPS_H
+
+#include "cast/cast.h"
+#include "pipeline/view.h"
+
+#include <tenon/convert.h>
+
+extern const tn_step tn_step_stored;            /* tn_tensor: of the file */
+extern const tn_step tn_step_cast;              /* tn_cast_task */
+extern const tn_step tn_step_quantize;          /* tn_quantize_task: affine, element by element */
+extern const tn_step tn_step_requantize;        /* tn_quantize_task: codes with scales into others */
+extern const tn_step tn_step_encode;            /* tn_quantize_task: any datatype, by blocks */
+extern const tn_step tn_step_dequantize;        /* tn_dequantize_task: scales without a datatype */
+extern const tn_step tn_step_decode;            /* tn_dequantize_task: codes of a datatype */
+extern const tn_step tn_step_reorder;           /* uint32_t[rank]: dimension i was order[i] */
+extern const tn_step tn_step_pad;               /* tn_pad_rule, or NULL: rows of codes begin on a byte */
+extern const tn_step tn_step_form;              /* tn_form_rule */
+
+typedef struct tn_cast_task {
+    tn_dtype               to;
+    const tn_cast_options *options;
+    const tn_cast_plan    *plan;        /* of these, or NULL: it is made */
+} tn_cast_task;
+
+typedef struct tn_quantize_task {
+    const tn_datatype  *datatype;       /* lives as long as the view */
+    tn_datatype        *own;            /* freed by the step, also if it fails; or NULL */
+    float              *scales;         /* TN_SCALE_GIVEN: these of an affine datatype, or NULL... */
+    int32_t            *zeros;          /* ...and these, or NULL */
+    const tn_affine    *affine;         /* of an affine datatype, with its axis */
+    tn_quantize_options options;
+    float               scale;          /* TN_SCALE_GIVEN: of all */
+    int32_t             zero;
+    const char         *name;           /* of the codes, for messages */
+    bool                fakes;          /* the result is what the codes stand for... */
+    tn_cast_options     cast;           /* ...rounded so to the type of the input */
+    bool                reports;        /* blocks say in their worker what was done to the values */
+} tn_quantize_task;
+
+typedef struct tn_dequantize_task {
+    tn_dtype               to;
+    tn_arithmetic          arithmetic;
+    const tn_cast_options *cast;        /* from float32; may be NULL */
+} tn_dequantize_task;
+
+/* The tensor of the file (stored.c). */
+const tn_tensor *tn_stored_tensor(const tn_view *v);
+
+/* Scales and zero points of a tensor without a datatype, in the view's arena: from memory or from the file;
+ * *zero is NULL if there are none (affine.c). */
+tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **zero, tn_error *err);
+
+/* The datatype of a view that was encoded last (encode.c). */
+const tn_datatype *tn_encode_datatype(const tn_view *v);
+
+/* The dimension of its input that dimension i of a reordered view was (arrange.c). */
+uint32_t tn_reorder_source(const tn_view *v, uint32_t i);
+
+/* Whether the view holds a copy of the tensor: better made again later than kept (form.c). */
+bool tn_form_is_large(const tn_view *v);
+
+/* Notes in an error of an element that its indices are not those of the file. */
+tn_status tn_view_moved(const tn_view *v, tn_status status, tn_error *err);
+
+#endif

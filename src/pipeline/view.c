@@ -1,0 +1,301 @@
+/* pipeline/view.c - a tensor whose data is made when it is asked for. */
+#include "pipeline/view.h"
+#include "pipeline/steps/steps.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "store/load.h"
+#include "tensor/array.h"
+#include "tensor/code.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the memory of a thread ---- */
+
+tn_status tn_worker_buffer(tn_worker *w, const tn_view *v, unsigned number, uint64_t size, uint8_t **bytes,
+                           tn_error *err)
+{
+    unsigned i = 2 * v->depth + number;
+    if (size >= w->buffers[i].size) {
+        free(w->buffers[i].bytes);
+        w->buffers[i].bytes = size < SIZE_MAX ? malloc((size_t)size + 1) : NULL;
+        w->buffers[i].size = w->buffers[i].bytes ? (size_t)size + 1 : 0;
+    }
+    *bytes = w->buffers[i].bytes;
+    return *bytes ? TN_OK : tn_fail_nomem(err);
+}
+
+void tn_worker_free(tn_worker *w)
+{
+    for (unsigned i = 0; i < 2 * TN_VIEW_DEPTH; i++)
+        free(w->buffers[i].bytes);
+    tn_stream_free(&w->stream);
+    tn_scratch_free(&w->quant);
+    tn_result_free(&w->quantized);
+    *w = (tn_worker){ 0 };
+}
+
+/* ---- chains of views ---- */
+
+tn_status tn_view_resize(tn_view *v, uint32_t rank, const int64_t *shape, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(v->parts[0].array.dtype);
+    v->bits = type->bits;
+    if (tn_shape_count(rank, shape, &v->count) ||
+        tn_shape_nbytes(type->dtype, rank, shape, &v->parts[0].nbytes))
+        return tn_fail(err, TN_ERR_LIMIT, "too large for its new type or padding");
+    return TN_OK;
+}
+
+void tn_view_take_padding(tn_view *v)
+{
+    if (v->parts[0].padded)
+        v->tensor.shape = v->parts[0].array.shape = v->parts[0].padded->shape;
+    v->parts[0].padded = NULL;
+}
+
+static tn_status new_view(const tn_view_place *place, const tn_step *step, const tn_tensor *tensor,
+                          tn_arena *arena, tn_view **view, tn_error *err)
+{
+    uint32_t most = step->most_parts > tensor->nparts ? step->most_parts : tensor->nparts;
+    tn_view *v = tn_arena_zalloc(arena, 1, sizeof *v);
+    tn_part *parts = tn_arena_zalloc(arena, most, sizeof *parts);
+    if (!v || !parts)
+        return tn_fail_nomem(err);
+    *v = (tn_view){ .step = step, .place = place, .arena = arena, .tensor = *tensor, .parts = parts };
+    memcpy(parts, tensor->parts, tensor->nparts * sizeof *parts);
+    v->tensor.parts = parts;
+    *view = v;
+    return TN_OK;
+}
+
+tn_status tn_view_stored(const tn_view_place *place, const tn_tensor *tensor, tn_arena *arena, tn_view **view,
+                         tn_error *err)
+{
+    tn_view *v = NULL;
+    tn_status status = new_view(place, &tn_step_stored, tensor, arena, &v, err);
+    if (!status)
+        status = v->step->describe(v, tensor, err);
+    if (!status)
+        *view = v;
+    return tn_in_tensor(status, tensor->name, err);
+}
+
+tn_status tn_view_add(tn_view **view, const tn_step *step, const void *options, tn_error *err)
+{
+    tn_view *input = *view, *v = NULL;
+    if (input->depth + 1 >= TN_VIEW_DEPTH)
+        return tn_fail(err, TN_ERR_LIMIT, "expected at most %d steps", TN_VIEW_DEPTH - 1);
+    tn_status status = new_view(input->place, step, &input->tensor, input->arena, &v, err);
+    if (status)
+        return status;
+    v->input = input;
+    v->depth = input->depth + 1;
+    v->count = input->count;
+    v->bits = input->bits;
+    v->grain = input->grain;
+    v->is_moved = input->is_moved;
+    v->index_change = input->index_change;
+    for (uint32_t k = 0; k < v->tensor.nparts; k++)     /* made anew, or copied from the input */
+        v->parts[k].data = k ? input->parts[k].data : NULL;
+    status = step->describe(v, options, err);
+    if (status && step->free)
+        step->free(v);
+    if (!status)
+        *view = v;
+    return tn_in_tensor(status, input->tensor.name, err);
+}
+
+void tn_view_free(tn_view *v)
+{
+    for (; v; v = v->input) {
+        if (v->step->free)
+            v->step->free(v);
+        tn_spill_free(&v->spill);
+    }
+}
+
+/* ---- all of a view as memory ---- */
+
+bool tn_view_has_ranges(const tn_view *v)
+{
+    return v->memory || (v->step->apply ? tn_view_has_ranges(v->input) : v->step->make != NULL);
+}
+
+typedef struct filling {
+    const tn_view *view;
+    const tn_preparing *p;
+} filling;
+
+static tn_status fill(void *context, uint64_t block, tn_pool_use use, tn_error *err)
+{
+    const filling *f = context;
+    tn_part_bytes out[TN_MAX_PARTS] = { 0 };
+    tn_status status = tn_view_block(f->view, block, f->p->workers[use.scratch], out, err);
+    if (!status && out[0].size)
+        memcpy(f->view->spill.bytes + out[0].offset, out[0].bytes, (size_t)out[0].size);
+    return status ? status : tn_walk_check(f->view->place->walk, err);
+}
+
+tn_status tn_view_fill(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    const tn_ordered task = { .work = fill, .context = &(filling){ v, p } };
+    if (v->memory)
+        return TN_OK;
+    tn_status status = tn_spill_make(&v->spill, v->place->beside, v->parts[0].nbytes, err);
+    if (!status)
+        status = tn_pool_run(p->pool, tn_view_blocks(v), &task, err);
+    if (!status)
+        v->memory = v->spill.bytes ? v->spill.bytes : (const uint8_t *)"";
+    return status;
+}
+
+tn_status tn_view_prepare(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    tn_status status = TN_OK;
+    if (v->is_prepared)
+        return TN_OK;
+    if (v->step->prepare)
+        status = v->step->prepare(v, p, err);
+    else if (v->input)
+        status = tn_view_prepare(v->input, p, err);
+    v->is_prepared = !status;
+    return tn_in_tensor(status, v->tensor.name, err);
+}
+
+bool tn_view_strided(const tn_view *v, tn_strided *s)
+{
+    if (v->memory) {
+        s->base = v->memory;
+        s->swap = 1;
+        tn_dense_strides(v->parts[0].array.rank, tn_view_shape(v), s->stride);
+        return true;
+    }
+    return v->step->strided && v->step->strided(v, s);
+}
+
+/* ---- ranges ---- */
+
+tn_status tn_view_read(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
+                       tn_error *err)
+{
+    const uint8_t *in = NULL;
+    uint8_t *out;
+    if (v->memory) {
+        *bytes = v->memory + tn_packed_byte(first, v->bits);
+        return TN_OK;
+    }
+    tn_status status = tn_worker_buffer(w, v, 0, tn_packed_bytes(n, v->bits), &out, err);
+    if (!status && v->step->apply)
+        status = tn_view_read(v->input, first, n, w, &in, err);
+    if (!status)
+        status = v->step->apply ? v->step->apply(v, first, in, n, out, err)
+                                : v->step->make(v, first, n, w, out, err);
+    *bytes = out;
+    return status;
+}
+
+/* ---- blocks ---- */
+
+/* Elements of a block of a view that has ranges. */
+static uint64_t elements_of_block(const tn_view *v)
+{
+    uint64_t window = TN_WINDOW / (v->bits > 8 ? v->bits : 8) * 8;
+    return v->grain ? v->grain : window;
+}
+
+uint64_t tn_view_blocks(const tn_view *v)
+{
+    if (!v->memory && v->step->blocks)
+        return v->step->blocks(v);
+    if (!tn_view_has_ranges(v))
+        return tn_view_blocks(v->input);
+    return tn_div_up_u64(v->count, elements_of_block(v));
+}
+
+/* An elementwise step on a block of several parts: it changes the first. */
+static tn_status apply_to_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out,
+                                tn_error *err)
+{
+    unsigned from = v->input->bits;
+    uint8_t *to;
+    tn_status status = tn_view_block(v->input, block, w, out, err);
+    if (status || !out[0].size)
+        return status;
+    uint64_t first = out[0].offset * 8 / from, n = tn_min_u64(out[0].size * 8 / from, v->count - first);
+    status = tn_worker_buffer(w, v, 0, tn_packed_bytes(n, v->bits), &to, err);
+    if (!status)
+        status = v->step->apply(v, first, out[0].bytes, (size_t)n, to, err);
+    out[0] = (tn_part_bytes){ to, tn_packed_byte(first, v->bits), tn_packed_bytes(n, v->bits) };
+    return status;
+}
+
+static tn_status make_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err)
+{
+    if (!v->memory && v->step->block)
+        return v->step->block(v, block, w, out, err);
+    if (!tn_view_has_ranges(v))
+        return apply_to_block(v, block, w, out, err);
+    uint64_t each = elements_of_block(v), first = block * each, n = tn_min_u64(v->count - first, each);
+    out[0].offset = tn_packed_byte(first, v->bits);
+    out[0].size = tn_packed_bytes(n, v->bits);
+    return tn_view_read(v, first, (size_t)n, w, &out[0].bytes, err);
+}
+
+tn_status tn_view_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err)
+{
+    return tn_in_tensor(make_block(v, block, w, out, err), v->tensor.name, err);
+}
+
+/* ---- streams ---- */
+
+static tn_status apply_change(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
+                              tn_error *err)
+{
+    const tn_view *v = context;
+    return v->step->apply(v, first, in, n, out, err);
+}
+
+/* The context of a change of indices. */
+typedef struct widening {
+    tn_change    change;
+    tn_cast_plan plan;
+    const tn_view *view;
+} widening;
+
+static tn_status widen(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
+                       tn_error *err)
+{
+    const widening *x = context;
+    const tn_array *a = &x->view->parts[1].array;
+    tn_status status = tn_cast_block(&x->plan, out, in, n, first, a->rank, a->shape, err);
+    return tn_in_tensor(status, x->view->tensor.name, err);
+}
+
+tn_status tn_view_widen_indices(tn_view *v, tn_dtype to, tn_error *err)
+{
+    tn_part *indices = &v->parts[1];
+    tn_dtype from = indices->array.dtype;
+    if (tn_dtype_get(from)->bits == tn_dtype_get(to)->bits)     /* no negative ones are let through */
+        return TN_OK;
+    widening *x = tn_arena_zalloc(v->arena, 1, sizeof *x);
+    if (!x)
+        return tn_fail_nomem(err);
+    tn_status status = tn_cast_plan_make(&x->plan, to, from, TN_HOST_ORDER, NULL, err);
+    x->view = v;
+    x->change = (tn_change){ widen, x, tn_dtype_get(from)->bits, tn_dtype_get(to)->bits };
+    v->index_change = &x->change;
+    indices->array.dtype = to;
+    if (!status && tn_array_nbytes(&indices->array, &indices->nbytes))
+        status = tn_fail(err, TN_ERR_LIMIT, "its indices are too many");
+    return status;
+}
+
+bool tn_view_change(const tn_view *v, tn_change *change)
+{
+    if (!v->step->apply || v->input->step != &tn_step_stored)
+        return false;
+    *change = (tn_change){ .apply = apply_change, .context = v, .from_bits = v->input->bits,
+                           .to_bits = v->bits };
+    return true;
+}

@@ -1,0 +1,158 @@
+/* pipeline/view.h - a tensor whose data is made when it is asked for.
+ *
+ * A view is a step applied to an input view.  The first one is always `stored`: a
+ * tensor of an open file.  Adding a step says what comes out (or why it cannot
+ * be) and, but for sparse results, reads no data.  tn_view_prepare() makes the
+ * passes over the data that must come first.  Then any thread asks for what it
+ * wants:
+ *
+ *     ranges   elements [first, first + n) of the first part: tn_view_read()
+ *     blocks   some bytes of every part of the result: tn_view_block()
+ *
+ * Results with several parts that are made together (codes with scales, sparse
+ * entries) can be read by blocks only.  Where a step needs ranges of such a
+ * result, or data that can only be read in order, tn_view_prepare() puts all of it
+ * into a spill. */
+#ifndef TN_PIPELINE_VIEW_H
+#define TN_PIPELINE_VIEW_H
+
+#include "bytes/spill.h"
+#include "pipeline/walk.h"
+#include "quant/job.h"
+#include "store/stream.h"
+#include "tensor/form.h"
+
+typedef struct tn_view tn_view;
+
+enum { TN_VIEW_DEPTH = 16 };    /* steps of a view at most */
+
+/* The memory of one thread, reused from view to view.  Zero-initialise to begin. */
+typedef struct tn_worker {
+    struct { uint8_t *bytes; size_t size; } buffers[2 * TN_VIEW_DEPTH];
+    tn_stream         stream;
+    tn_scaled_scratch quant;
+    tn_scaled_result  quantized;
+    tn_quantize_stats report;   /* of the last block, if a step quantized it */
+} tn_worker;
+
+void tn_worker_free(tn_worker *worker);
+
+/* `size` bytes that stay valid until the same view asks again: each has two, number 0 and 1. */
+tn_status tn_worker_buffer(tn_worker *w, const tn_view *v, unsigned number, uint64_t size, uint8_t **bytes,
+                           tn_error *err);
+
+/* Some bytes of a part. */
+typedef struct tn_part_bytes {
+    const uint8_t *bytes;
+    uint64_t       offset, size;
+} tn_part_bytes;
+
+/* What is the same for all views of a call. */
+typedef struct tn_view_place {
+    const tn_file *file;
+    const char    *beside;      /* for spills: see tn_spill_make() */
+    tn_walk       *walk;        /* for progress and cancelling; or NULL */
+    uint64_t       max_bytes;   /* that compressed or sparse data may become; 0: the file's */
+} tn_view_place;
+
+/* How a view is prepared: by the calling thread, or by the threads of a pool. */
+typedef struct tn_preparing {
+    tn_pool    *pool;
+    tn_worker **workers;        /* one per thread of the pool */
+} tn_preparing;
+
+struct tn_strided;
+
+typedef struct tn_step {
+    const char    *name;
+    uint32_t       most_parts;  /* of the result; 0: as many as the input has */
+    /* Changes v->tensor and v->parts, which begin as those of the input. */
+    tn_status (*describe)(tn_view *v, const void *options, tn_error *err);
+    /* The passes that come first.  It prepares the input too; NULL: nothing else is to be done. */
+    tn_status (*prepare)(tn_view *v, const tn_preparing *p, tn_error *err);
+    /* One of these.  Elementwise: n elements of the input into as many. */
+    tn_status (*apply)(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
+                       tn_error *err);
+    /* Elements [first, first + n) into `out`; `first` is a multiple of 8. */
+    tn_status (*make)(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out, tn_error *err);
+    /* Blocks of a result; *out has one item per part, empty where a part has none of the block. */
+    uint64_t  (*blocks)(const tn_view *v);
+    tn_status (*block)(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err);
+    /* The first part as memory with strides, once it is prepared; may be NULL. */
+    bool      (*strided)(const tn_view *v, struct tn_strided *strided);
+    void      (*free)(tn_view *v);      /* of v->state; may be NULL */
+} tn_step;
+
+struct tn_view {
+    const tn_step *step;
+    tn_view       *input;       /* or NULL */
+    const tn_view_place *place;
+    tn_arena      *arena;       /* of all views of a tensor */
+    unsigned       depth;       /* steps before it */
+    tn_tensor      tensor;      /* what comes out... */
+    tn_part       *parts;       /* ...its parts; one with data is complete, others are made */
+    uint64_t       count;       /* elements of the first part, with padding */
+    unsigned       bits;        /* of one of them */
+    uint64_t       grain;       /* elements of the first part that are best made at a time; 0: a window */
+    const tn_change *index_change;      /* of the elements of the second part, or NULL */
+    bool           is_moved;    /* elements have other indices than in the file */
+    const uint8_t *memory;      /* all of the first part, once there is such a thing; or NULL */
+    tn_spill       spill;
+    bool           is_prepared;
+    void          *state;       /* of the step */
+};
+
+/* The tensor as it is in the file.  The place lives as long as the view. */
+tn_status tn_view_stored(const tn_view_place *place, const tn_tensor *tensor, tn_arena *arena, tn_view **view,
+                         tn_error *err);
+
+/* Makes *view the input of a step and becomes its result; *view is unchanged after a failure. */
+tn_status tn_view_add(tn_view **view, const tn_step *step, const void *options, tn_error *err);
+
+/* Frees what the steps hold outside the arena. */
+void tn_view_free(tn_view *view);       /* NULL is allowed */
+
+/* The shape of the first part changed: sets count, bits and the part's bytes. */
+tn_status tn_view_resize(tn_view *v, uint32_t rank, const int64_t *shape, tn_error *err);
+
+/* Padding becomes part of the tensor. */
+void tn_view_take_padding(tn_view *v);
+
+tn_status tn_view_prepare(tn_view *v, const tn_preparing *p, tn_error *err);
+
+/* Puts all of the first part of a prepared view into a spill, if it is not in memory. */
+tn_status tn_view_fill(tn_view *v, const tn_preparing *p, tn_error *err);
+
+/* The first part of a prepared view as memory with strides, in elements; each `swap` bytes are in reverse
+ * order, 1: none are.  False: there is no such memory. */
+typedef struct tn_strided {
+    const uint8_t *base;
+    int64_t        stride[TN_MAX_RANK];
+    unsigned       swap;
+} tn_strided;
+bool tn_view_strided(const tn_view *v, tn_strided *strided);
+
+/* The shape of the first part, with padding. */
+static inline const int64_t *tn_view_shape(const tn_view *v)
+{
+    return tn_padded_shape(&v->parts[0]);
+}
+
+/* Whether ranges can be read; else there are blocks only. */
+bool tn_view_has_ranges(const tn_view *v);
+
+/* Elements [first, first + n) of the first part, `first` a multiple of 8: valid until the worker reads the
+ * same view again. */
+tn_status tn_view_read(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
+                       tn_error *err);
+
+uint64_t  tn_view_blocks(const tn_view *v);
+tn_status tn_view_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err);
+
+/* An elementwise step directly on a stored part, as streams take it; false: it is another view. */
+bool tn_view_change(const tn_view *v, tn_change *change);
+
+/* The second part of a coo tensor gets indices of another type. */
+tn_status tn_view_widen_indices(tn_view *v, tn_dtype to, tn_error *err);
+
+#endif
