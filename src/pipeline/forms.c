@@ -1,5 +1,6 @@
 /* pipeline/forms.c - the rows of the table of forms: what each is made of and how to have its values. */
 #include "base/error.h"
+#include "pipeline/steps/steps.h"
 #include "pipeline/values.h"
 #include "store/forms.h"
 #include "store/sparse.h"
@@ -41,13 +42,22 @@ static tn_status plan_entries(const tn_file *file, const tn_tensor *t, tn_arena 
 static tn_status plan_codes(const tn_file *file, const tn_tensor *t, tn_arena *arena, tn_value_plan *plan,
                             tn_error *err)
 {
-    tn_dequantizing d = { .file = file, .tensor = t, .to = t->dtype, .rank = t->rank, .shape = t->shape,
-                          .axis = t->scaling->axis };
+    tn_view_place *place = tn_arena_zalloc(arena, 1, sizeof *place);
+    tn_change *change = tn_arena_zalloc(arena, 1, sizeof *change);
+    tn_view *v = NULL;
+    if (!place || !change)
+        return tn_fail_nomem(err);
+    place->file = file;
     tn_status status = plan_elements(file, t, arena, plan, err);
     plan->dtype = t->dtype;
     if (!status)
-        status = tn_read_zeros(file, t, arena, &d.zero, err);
-    return status ? status : tn_dequantize_change(&d, arena, &plan->change, err);
+        status = tn_view_stored(place, t, arena, &v, err);
+    if (!status)
+        status = tn_view_add(&v, &tn_step_dequantize, &(tn_dequantize_task){ .to = t->dtype }, err);
+    if (!status)
+        tn_view_change(v, change);
+    plan->change = change;
+    return status;
 }
 
 static tn_status plan_scaled(const tn_file *file, const tn_tensor *t, tn_arena *arena, tn_value_plan *plan,

@@ -4,7 +4,6 @@
 #include "base/pool.h"
 #include "tensor/code.h"
 #include "tensor/form.h"
-#include "quant/affine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,91 +12,11 @@
 
 enum { SOME = 1024 };           /* values that are read at a time: a multiple of 8 */
 
-/* The context of a change. */
-typedef struct dequantizer {
-    tn_change      change;
-    tn_affine_plan  plan;
-    const char    *name;
-    bool           moved;
-    uint32_t       rank;
-    const int64_t *shape;
-} dequantizer;
-
-static tn_status apply(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
-                       tn_error *err)
-{
-    const dequantizer *d = context;
-    tn_status status = tn_affine_decode(&d->plan, out, in, n, first, d->rank, d->shape, err);
-    if (d->moved)
-        tn_and_say(status, " (indices of the new layout)", err);
-    return tn_in_tensor(status, d->name, err);
-}
-
-static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_arena *arena,
-                           void **data, tn_error *err)
-{
-    tn_status status = tn_kept_check_part(file, t, p, err);
-    if (status)
-        return status;
-    *data = tn_arena_alloc(arena, (size_t)p->nbytes);
-    if (!*data)
-        return tn_fail_nomem(err);
-    status = tn_part_read(file, p, *data, (size_t)p->nbytes, err);
-    return tn_in_tensor(status, t->name, err);
-}
-
 tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *t, tn_error *err)
 {
     for (uint32_t k = 1; k < t->nparts && t->scaling && !t->scaling->datatype; k++)
         tn_kept_add_part(kept, t, &t->parts[k]);
     return tn_kept_check(kept, err);
-}
-
-tn_status tn_read_scales(const tn_file *file, const tn_tensor *t, tn_arena *arena, const float **scale,
-                         tn_error *err)
-{
-    void *data = NULL;
-    tn_status status = read_part(file, t, &t->parts[1], arena, &data, err);
-    *scale = data;
-    return status;
-}
-
-tn_status tn_read_zeros(const tn_file *file, const tn_tensor *t, tn_arena *arena, const int32_t **zero,
-                        tn_error *err)
-{
-    void *data = NULL;
-    tn_status status = t->nparts > 2 ? read_part(file, t, &t->parts[2], arena, &data, err) : TN_OK;
-    *zero = data;
-    return status;
-}
-
-tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const tn_change **change,
-                               tn_error *err)
-{
-    const tn_tensor *t = d->tensor;
-    tn_dtype codes = t->parts[0].array.dtype;
-    const tn_affine affine = { .codes = codes, .arithmetic = d->arithmetic };
-    tn_affine_task task = { .affine = &affine, .values = d->to, .decodes = true, .zero = d->zero };
-    dequantizer *k = tn_arena_zalloc(arena, 1, sizeof *k);
-    if (!k)
-        return tn_fail_nomem(err);
-    tn_status status = tn_read_scales(d->file, t, arena, &task.scale, err);
-    if (status)
-        return status;
-    status = tn_scale_index_for(d->rank, d->shape, d->axis, &task.index, err);
-    if (!status)
-        status = tn_affine_plan_make(&k->plan, &task, err);
-    if (!status && d->cast)
-        status = tn_affine_plan_cast(&k->plan, d->cast, err);
-    if (status)
-        return tn_in_tensor(status, t->name, err);
-    k->name = t->name;
-    k->moved = d->moved;
-    k->rank = d->rank;
-    k->shape = d->shape;
-    k->change = (tn_change){ apply, k, tn_dtype_get(codes)->bits, tn_dtype_get(d->to)->bits };
-    *change = &k->change;
-    return TN_OK;
 }
 
 tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *arena, tn_value_plan *plan,

@@ -8,35 +8,9 @@
 
 #include <tenon/quantize.h>
 
-/* How codes of a scaled tensor become values. */
-typedef struct tn_dequantizing {
-    const tn_file   *file;
-    const tn_tensor *tensor;
-    tn_dtype         to;
-    uint32_t         rank;
-    const int64_t   *shape;     /* the order in which the change will see the codes... */
-    int32_t          axis;      /* ...and where the scales go along it */
-    const int32_t   *zero;      /* of the tensor, or NULL: see tn_read_zeros() */
-    tn_arithmetic arithmetic;
-    const tn_cast_options *cast;    /* from float32, or NULL */
-    bool             moved;     /* indices are not those of the tensor */
-} tn_dequantizing;
-
-/* Makes the change, in the arena; reads the scales. */
-tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const tn_change **change,
-                               tn_error *err);
-
-/* Counts the scales and zero points that one of the functions below will read of the tensor, for whoever
+/* Counts the scales and zero points that tn_plan_values() will read of the tensor, for whoever
  * has those of many tensors in memory at once.  TN_ERR_LIMIT: too much. */
 tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *tensor, tn_error *err);
-
-/* The scales of a scaled tensor without a datatype, in the arena. */
-tn_status tn_read_scales(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, const float **scale,
-                         tn_error *err);
-
-/* Its zero points; NULL where it has none. */
-tn_status tn_read_zeros(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, const int32_t **zero,
-                        tn_error *err);
 
 /* How to have the values of a tensor: by streams of its first part, or made of all of them. */
 typedef struct tn_value_plan {

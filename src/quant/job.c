@@ -258,7 +258,7 @@ tn_status tn_scaled_job_new(const tn_scaled_work *work, job **made, tn_error *er
     if (!j)
         return tn_fail_nomem(err);
     *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p),
-                .turns = tn_scaled_turns(p), .gives = work->emit || work->by_items };
+                .turns = tn_scaled_turns(p), .gives = work->by_items };
     j->gives_values = tn_dtype_get(work->dst_type) && (work->dst || j->gives);
     if (!p->count)
         return TN_OK;

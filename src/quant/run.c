@@ -216,14 +216,13 @@ static tn_status emit(void *context, uint64_t item, unsigned number, tn_error *e
 {
     job *j = context;
     const result *f = &j->results[number];
-    if (j->gather) {
-        tn_job_item s = tn_job_item_of(j, item);
+    tn_job_item s = tn_job_item_of(j, item);
+    (void)err;
+    if (j->gather)
         j->gather(j, &s, f);
-        return TN_OK;
-    }
-    if (j->work->report)
+    else if (j->work->report)
         tn_quantize_stats_add(j->work->report, &f->report);
-    return j->work->emit ? j->work->emit(j->work->context, f->bytes, f->nbytes, err) : TN_OK;
+    return TN_OK;
 }
 
 uint64_t tn_job_items(const job *j)
@@ -274,8 +273,6 @@ tn_status tn_quantizer_encode(const tn_scaled_work *work, tn_error *err)
         status = tn_job_prepare(j, err);
     if (status == TN_OK && p->count)
         status = tn_job_round(j, err);
-    else if (status == TN_OK && work->emit)
-        status = work->emit(work->context, NULL, 0, err);
     if (status == TN_OK && j->stores && p->data.data)   /* at the end: nobody reads codes back then */
         status = replace_all(j, err);
     tn_scaled_job_free(j);

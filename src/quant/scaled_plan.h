@@ -154,11 +154,6 @@ typedef struct tn_scaled_work {
     void      **readers;        /* one per thread of the pool */
     bool        by_items;       /* the caller works on items: see tn_job_run_item() */
     uint64_t    item;           /* values of an item; 0: as many as are worth it */
-    /* Takes the codes (where there is src and no dst_type: TN_UNKNOWN), or the
-     * values, in order instead of the plan's data or dst; NULL: they go there.
-     * Only where tn_scaled_streams(). */
-    tn_status (*emit)(void *context, const uint8_t *bytes, size_t n, tn_error *err);
-    void       *context;
 } tn_scaled_work;
 
 /* Whether encoding and decoding see to the plan's rotation; else values are given and received rotated. */
