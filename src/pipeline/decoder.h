@@ -32,11 +32,12 @@ bool tn_has_decoder(const tn_tensor *tensor);
  * costs little, so that each thread may do it for itself, for a range of its own. */
 tn_status tn_decoder_check(const tn_tensor *tensor, bool *light, tn_error *err);
 
-/* Parts that cannot be had in place are decoded into unnamed files beside a path (NULL: in $TMPDIR, /var/tmp or
- * /tmp) and compared with their checksums.  `as` may be NULL: values of the tensor's own type.  `limit`: bytes
- * that a part may be decoded into; 0: the file's. */
+/* Parts that cannot be had in place are loaded, as tn_load() does it.  `as` may be NULL: values of the
+ * tensor's own type. */
 tn_status tn_decoder_open_as(const tn_loading *loading, const tn_decode_as *as, tn_decoder **made,
                              tn_error *err);
+
+/* The same of a file's tensor, with its own type and the file's limits. */
 tn_status tn_decoder_open(const tn_file *file, const tn_tensor *tensor, tn_decoder **made, tn_error *err);
 void      tn_decoder_free(tn_decoder *made);      /* NULL is allowed */
 

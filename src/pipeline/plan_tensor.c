@@ -187,8 +187,9 @@ static tn_status make_datatype(const planning *p, const tn_affine *affine, tn_da
     status = tn_datatype_parse(text, own, err);
     if (status != TN_ERR_ARGUMENT)      /* not every type is a number spec */
         return status;
-    return tn_fail(err, status, "%u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits but "
-                   "found %s (cast it first)", cast->keep, cast->of, type->name);
+    return tn_fail(err, status,
+                   "%u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits but found %s "
+                   "(cast it first)", cast->keep, cast->of, type->name);
 }
 
 /* Packed elements have no addresses of their own: they are widened first, which loses nothing. */
@@ -239,7 +240,8 @@ static tn_status add_requantize(planning *p, tn_quantize_task *task, tn_error *e
     if (!p->rules->cast->round_given)
         task->options.round = TN_ROUND_HALF_UP;
     else if (task->affine->arithmetic == TN_ARITH_MLI && task->options.round == TN_ROUND_AWAY)
-        return tn_fail(err, TN_ERR_ARGUMENT, "of codes, compat=mli rounds half_up or even but found round=away");
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "of codes, compat=mli rounds half_up or even but found round=away");
     return add(p, &tn_step_requantize, task, err);
 }
 
@@ -299,8 +301,8 @@ static tn_status add_padding(planning *p, tn_error *err)
 {
     const tn_tensor *t = &p->view->tensor;
     const tn_dtype_info *type = tn_dtype_get(p->view->parts[0].array.dtype);
-    bool has_rows = type && (t->form == TN_FORM_DENSE || (t->form == TN_FORM_SCALED && !tn_form_has_datatype(t)));
-    if (!has_rows || (!p->rules->pad && !(t->scaling && type->bits < 8)))
+    bool is_affine = t->form == TN_FORM_SCALED && !tn_form_has_datatype(t);
+    if (!type || !(is_affine || t->form == TN_FORM_DENSE) || (!p->rules->pad && !(t->scaling && type->bits < 8)))
         return TN_OK;
     tn_view *before = p->view;
     tn_status status = add(p, &tn_step_pad, p->rules->pad, err);
@@ -323,7 +325,8 @@ static tn_status check_form(const planning *p, tn_error *err)
     const tn_dtype_info *to = p->rules->cast ? tn_dtype_get(p->rules->cast->dtype) : NULL;
     if (tn_form_is_sparse(p->rules->form->form) && to && to->bits < 8)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "entries of a sparse tensor take whole bytes when they are made but found %s", to->name);
+                       "entries of a sparse tensor take whole bytes when they are made but found %s",
+                       to->name);
     return TN_OK;
 }
 
@@ -462,9 +465,10 @@ static bool copy_part(tn_arena *arena, const tn_part *from, tn_part *to)
     if (from->data)
         to->data = tn_arena_copy(arena, from->data, (size_t)from->nbytes);
     if (from->padded) {
-        const tn_padded padded = { copy_shape(arena, from->array.rank, from->padded->shape), from->padded->fill };
+        const int64_t *physical = copy_shape(arena, from->array.rank, from->padded->shape);
+        const tn_padded padded = { physical, from->padded->fill };
         to->padded = tn_arena_copy(arena, &padded, sizeof padded);
-        if (!padded.shape || !to->padded)
+        if (!physical || !to->padded)
             return false;
     }
     return to->array.shape && (to->data || !from->data);
@@ -479,8 +483,10 @@ static bool copy_tensor(tn_arena *arena, const tn_view *v, tn_tensor *t)
     t->parts = parts;
     t->shape = copy_shape(arena, t->rank, t->shape);
     bool good = parts && t->shape && (scaling || !v->tensor.scaling);
-    if (good && scaling && scaling->datatype)
-        good = (scaling->datatype = tn_arena_text(arena, scaling->datatype, strlen(scaling->datatype))) != NULL;
+    if (good && scaling && scaling->datatype) {
+        scaling->datatype = tn_arena_text(arena, scaling->datatype, strlen(scaling->datatype));
+        good = scaling->datatype != NULL;
+    }
     t->scaling = scaling;
     for (uint32_t k = 0; k < t->nparts && good; k++)
         good = copy_part(arena, &v->parts[k], &parts[k]);
@@ -500,8 +506,8 @@ static bool searches_scales(const tn_view *v, const tn_cast_rule *cast)
            (v->step == &tn_step_quantize && cast->quantize.rule != TN_SCALE_GIVEN);
 }
 
-tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_arena *arena, tn_tensor_plan *plan,
-                           tn_error *err)
+tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_arena *arena,
+                           tn_tensor_plan *plan, tn_error *err)
 {
     tn_change change;
     const tn_cast_rule *cast = plan->rules.cast;

@@ -35,7 +35,7 @@ tn_status tn_plan_view(const tn_plan_place *place, const tn_tensor *source, cons
 typedef struct tn_tensor_plan {
     tn_tensor_rules rules;
     tn_tensor       tensor;         /* as it is to be declared; parts with data are written at the end */
-    tn_view        *kept;           /* made for planning and worth keeping, with an arena of its own; or NULL */
+    tn_view        *kept;           /* made for planning and kept, with an arena of its own; or NULL */
     bool            is_made;        /* the first part is made by blocks; else it is streamed */
     bool            makes_parts;    /* and so are the others */
     bool            is_quantized;   /* blocks report what quantizing did */

@@ -14,7 +14,7 @@
 typedef enum way { RAW, SMALL, LARGE, MADE } way;
 
 /* What is moved at a time: a file of very many tensors needs no list of them all. */
-enum { MOST_ENTRIES = 1 << 15, MOST_VIEWS = 1 << 12 };
+enum { MOST_ENTRIES = 1 << 15 };
 
 typedef struct mover {
     const tn_run *t;
@@ -263,7 +263,8 @@ static tn_status small_work(void *context, const tn_item *item, void *scratch, v
     r->used = 0;
     for (size_t i = 0; i < item->count && !status; i++) {
         const tn_out_entry *e = &m->t->out->entries[m->entries[item->subject + i]];
-        status = in_input(m, part_of(m, e), read_whole(m, &own->stream, item->subject + i, own->in, err), err);
+        status = read_whole(m, &own->stream, item->subject + i, own->in, err);
+        in_input(m, part_of(m, e), status, err);
         if (!status)
             status = tn_in_file(compress(m, own, e, r, i, err), m->t->out->path, err);
     }
@@ -368,14 +369,12 @@ static tn_status move_made(mover *m, tn_error *err)
 static size_t choose_entries(mover *m, size_t i, way same)
 {
     const tn_writer *w = m->t->out;
-    size_t changed = 0;
-    for (m->count = 0; i < w->count && m->count < MOST_ENTRIES && changed < MOST_VIEWS; i++) {
+    for (m->count = 0; i < w->count && m->count < MOST_ENTRIES; i++) {
         const tn_out_entry *e = &w->entries[i];
         if (!is_moved(e))
             continue;           /* the writer sees to it */
         if (way_of(m, e) != same)
             break;
-        changed += m->t->plans[e->tensor] && same != MADE;
         m->entries[m->count++] = i;
     }
     return i;
@@ -450,9 +449,10 @@ tn_status tn_run_all(const tn_run *t, tn_error *err)
         return status;
     m.entries = malloc(n * sizeof *m.entries);
     m.changes = malloc(n * sizeof *m.changes);
-    m.views = malloc(MOST_VIEWS * sizeof *m.views);
+    m.views = malloc(n * sizeof *m.views);
     m.parts = malloc(n * sizeof *m.parts);
-    status = m.entries && m.changes && m.views && m.parts ? make_workers(&m, &workers, err) : tn_fail_nomem(err);
+    bool good = m.entries && m.changes && m.views && m.parts;
+    status = good ? make_workers(&m, &workers, err) : tn_fail_nomem(err);
     if (!status)
         status = move_all(&m, err);
     close_changes(&m);

@@ -28,7 +28,8 @@ tn_status tn_run_all(const tn_run *run, tn_error *err);
 /* ---- parts that are made by blocks (run_made.c) ---- */
 
 /* Some entries of the writer in order, all of which are made. */
-tn_status tn_run_made(const tn_run *run, const tn_preparing *p, const size_t *entries, size_t n, tn_error *err);
+tn_status tn_run_made(const tn_run *run, const tn_preparing *p, const size_t *entries, size_t n,
+                      tn_error *err);
 
 /* An error of the input: of the file that the tensor is in. */
 tn_status tn_run_in_input(const tn_run *run, const tn_tensor *tensor, tn_status status, tn_error *err);

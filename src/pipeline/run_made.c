@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "tensor/form.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,13 +58,14 @@ static bool is_small(const tn_run *run, const subject *s)
 
 static tn_status check_unchanged(const tn_view *v, const tn_tensor_plan *plan, tn_error *err)
 {
-    for (uint32_t k = 0; k < plan->tensor.nparts; k++)
-        if (plan->tensor.parts[k].nbytes != v->parts[k].nbytes)
-            return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT, "it has changed while it was read: expected %llu "
-                                        "bytes of part %s but found %llu",
-                                        (unsigned long long)plan->tensor.parts[k].nbytes, v->parts[k].role,
-                                        (unsigned long long)v->parts[k].nbytes), v->tensor.name, err);
-    return TN_OK;
+    tn_status status = TN_OK;
+    for (uint32_t k = 0; k < plan->tensor.nparts && !status; k++) {
+        uint64_t expected = plan->tensor.parts[k].nbytes, found = v->parts[k].nbytes;
+        if (found != expected)
+            status = tn_fail(err, TN_ERR_CORRUPT, "it has changed while it was read: expected %" PRIu64
+                             " bytes of part %s but found %" PRIu64, expected, v->parts[k].role, found);
+    }
+    return tn_in_tensor(status, v->tensor.name, err);
 }
 
 /* The view of a tensor, with all its checks and passes done. */
@@ -194,9 +196,9 @@ static tn_status run_small(const tn_run *run, subject *list, size_t n, tn_error 
     tn_items items = { 0 };
     tn_status status = TN_OK;
     for (size_t i = 0; i < n && !status; i++) {
-        uint64_t bytes = bytes_of(run, &list[i]);
-        status = tn_items_pack(&items, (tn_item){ .subject = i, .n = bytes, .bytes = bytes }, ITEM_TENSORS, SMALL,
-                               err);
+        tn_item whole = { .subject = i, .n = bytes_of(run, &list[i]) };
+        whole.bytes = whole.n;
+        status = tn_items_pack(&items, whole, ITEM_TENSORS, SMALL, err);
     }
     if (!status)
         status = tn_walk_run(run->walk, &items, &(tn_walk_task){
@@ -253,8 +255,9 @@ static tn_status put_direct(const large *l, const tn_part_bytes *out, block_resu
             tn_hash_update(&hash, b->bytes, (size_t)b->size);
         if (!status)
             status = tn_hash_end(&hash, &r->digests[i], err);
+        uint64_t at = e->offset + b->offset;
         if (!status && b->size)
-            status = tn_writer_put(l->run->out, e->file, e->offset + b->offset, b->bytes, (size_t)b->size, err);
+            status = tn_writer_put(l->run->out, e->file, at, b->bytes, (size_t)b->size, err);
     }
     return status;
 }
@@ -402,7 +405,8 @@ static tn_status run_large(const tn_run *run, const subject *s, const tn_prepari
 
 /* ---- all ---- */
 
-tn_status tn_run_made(const tn_run *run, const tn_preparing *p, const size_t *entries, size_t n, tn_error *err)
+tn_status tn_run_made(const tn_run *run, const tn_preparing *p, const size_t *entries, size_t n,
+                      tn_error *err)
 {
     const size_t *end = entries + n;
     subject *list = malloc(n * sizeof *list);

@@ -129,8 +129,8 @@ tn_status tn_job_open_values(const tn_scaled_job *j, tn_scaled_scratch *w, tn_sc
 
 /* Elements of the tensor, `stride` apart, as float32: into x; where they are, or into w->x; and back from
  * y.  They refuse nothing: float32 and all types of whole bytes have NaN. */
-void         tn_job_load(const tn_scaled_job *j, tn_scaled_scratch *w, float *x, uint64_t first, uint64_t stride,
-                         size_t n);
+void         tn_job_load(const tn_scaled_job *j, tn_scaled_scratch *w, float *x, uint64_t first,
+                         uint64_t stride, size_t n);
 const float *tn_job_floats(const tn_scaled_job *j, tn_scaled_scratch *w, uint64_t first, size_t n);
 void         tn_job_store(const tn_scaled_job *j, tn_scaled_scratch *w, const float *y, uint64_t first,
                           uint64_t stride, size_t n);

@@ -66,7 +66,7 @@ tn_status tn_scaled_check(const tn_datatype *d, const tn_quantize_options *o, tn
 tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err)
 {
     uint32_t size = plan->o.rotation.size;
-    uint64_t extent = plan->d->is_affine ? plan->last : plan->columns;
+    uint64_t extent = plan->extent;
     if (size == 0 || plan->count == 0)
         return TN_OK;
     if (size < 4 || size > 128 || (size & (size - 1)))

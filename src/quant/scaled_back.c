@@ -47,9 +47,9 @@ tn_status tn_quantizer_decode(const tn_scaled_work *w, tn_error *err)
     const tn_ordered task = { .work = work, .context = j };
     *j = (job){ .work = w, .size = tn_dtype_get(w->dst_type)->bits / 8,
                 .values = malloc(tn_pool_jobs(w->pool) * sizeof *j->values * ITEM) };
-    tn_status status = j->values ? tn_cast_plan_make(&j->narrow, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast,
-                                                     err)
-                                 : tn_fail_nomem(err);
+    tn_status status = j->values ? TN_OK : tn_fail_nomem(err);
+    if (status == TN_OK)
+        status = tn_cast_plan_make(&j->narrow, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
     bool past_the_cache = status == TN_OK && j->narrow.route == TN_ROUTE_COPY &&
                           (uintptr_t)w->dst % _Alignof(float) == 0 && !tn_scaled_turns(w->plan) &&
                           w->plan->count * sizeof(float) >= STREAM_BYTES;

@@ -74,6 +74,28 @@ static void cut_into_tiles(tn_scaled_plan *p)
     p->tiles_across = tn_div_up_u64(p->columns, p->tile_columns);
 }
 
+static bool ends_on_byte(uint64_t n, unsigned bits)
+{
+    return bits >= 8 || n * bits % 8 == 0;
+}
+
+/* Rows of whole tiles whose numbers all end on a byte follow one another like the tiles of one row. */
+static void join_rows(tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    uint64_t across = p->tiles_across, slots = p->columns;
+    if (d->dims != 1 || p->inner != 1 || p->columns % p->tile_columns)
+        return;
+    if (d->of && !p->o.unpacked)
+        slots = p->columns / d->of * d->keep;
+    if (!ends_on_byte(slots, p->data.bits) || !ends_on_byte(across, p->scale.bits) ||
+        !ends_on_byte(across, p->zero.bits) || (d->of && p->columns % 8))
+        return;
+    p->outer = 1;
+    p->columns = p->last = p->count;
+    p->tiles_across = p->columns / p->tile_columns;
+}
+
 /* In whole rows, or in parts of a row that end on a byte and with a group. */
 static void cut_into_pieces(tn_scaled_plan *p)
 {
@@ -147,11 +169,14 @@ tn_status tn_scaled_plan_make(tn_scaled_plan *p, const tn_datatype *d, uint32_t 
     if (status != TN_OK || p->count == 0)
         return status;
     p->last = rank ? (uint64_t)shape[rank - 1] : 1;
+    p->extent = p->last;
     if (d->is_affine) {
         see_as_stream(p);
     } else {
         see_as_matrix(p);
+        p->extent = p->columns;
         cut_into_tiles(p);
+        join_rows(p);
     }
     cut_into_pieces(p);
     bundle_tiles(p);

@@ -1,7 +1,8 @@
 /* quant/scaled_plan.h - a tensor cut into tiles, and where the codes of
  * each lie in its parts.
  *
- * Whatever its rank, a tensor is seen as [outer][rows][columns][inner] with
+ * Whatever its rank, a tensor is seen as [outer][rows][columns][inner] (where nothing
+ * is between the rows, as one row) with
  * tiles of so many rows and columns: a vector tile has one row, and a scale of
  * the whole tensor has one tile of all rows.  Tiles are worked on in bundles
  * that share no byte of any part with another one, and tiles that are too large
@@ -30,6 +31,7 @@ typedef struct tn_scaled_plan {
     const int64_t *shape;
     uint64_t       count;
     uint64_t outer, rows, columns, inner;
+    uint64_t extent;            /* of the dimension that rotations and tiles go along */
     uint64_t last;              /* extent of the last dimension: rows of packed data are as long */
     uint64_t tile_rows, tile_columns;           /* with what pads it */
     uint64_t tiles_down, tiles_across;

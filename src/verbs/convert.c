@@ -20,6 +20,7 @@ typedef struct conversion {
     tn_convert_options        o;
     tn_create_options         create;
     tn_arena                  arena;
+    tn_arena                  scratch;  /* of the view that is being planned */
     tn_writer                *writer;
     tn_walk                   walk;     /* with the chosen tensors */
     const char              **names;    /* new ones; NULL: nothing is renamed */
@@ -215,19 +216,22 @@ static bool is_worth_keeping(const tn_view *v)
 static tn_status plan_tensor(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
 {
     tn_tensor_plan plan = { 0 };
-    tn_arena arena = { 0 };
+    tn_arena own = { 0 }, *arena = &c->scratch;
+    tn_arena_mark mark = c->scratch;
     tn_view *view = NULL;
     tn_status status = check_parts(t, err);
     if (!status)
         status = find_rules(c, t, &plan.rules, err);
     if (status || tn_plan_is_plain(t, &plan.rules))
         return status;
-    status = tn_plan_view(&c->place, t, &plan.rules, &arena, &view, err);
+    if (plan.rules.form)        /* the view may be kept */
+        arena = &own;
+    status = tn_plan_view(&c->place, t, &plan.rules, arena, &view, err);
     if (!status && !stays(view, &plan.rules)) {
         status = tn_plan_describe(view, &c->place, &c->arena, &plan, err);
         plan.tensor.name = name_of(c, i);
         if (!status && is_worth_keeping(view))
-            status = keep_view(c, &arena, view, &plan, err);
+            status = keep_view(c, &own, view, &plan, err);
         if (!status)
             c->plans[i] = tn_arena_copy(&c->arena, &plan, sizeof plan);
         if (!status && !c->plans[i])
@@ -235,7 +239,8 @@ static tn_status plan_tensor(conversion *c, const tn_tensor *t, size_t i, tn_err
     }
     if (!plan.kept || status)
         tn_view_free(view);
-    tn_arena_free(&arena);
+    tn_arena_free(&own);
+    tn_arena_rewind(&c->scratch, mark);
     return status;
 }
 
@@ -712,6 +717,7 @@ static void free_all(conversion *c)
             tn_arena_free(arena);
     }
     tn_walk_end(&c->walk);
+    tn_arena_free(&c->scratch);
     tn_arena_free(&c->arena);
 }
 

@@ -303,8 +303,11 @@ static void a_window_of_the_parts_is_enough_for_its_rows(void)
             any part = a;
             for (unsigned f = 0; f < TN_SCALED_FIELDS; f++) {
                 tn_scaled_field *field = &part.plan.fields[f];
-                uint64_t from = tn_scaled_byte_at(&a.plan, f, row, 0),
-                         to = tn_scaled_byte_at(&a.plan, f, row + 1, 0);
+                bool joined = a.plan.columns > 77;      /* all rows are one */
+                uint64_t from = joined ? tn_scaled_byte_at(&a.plan, f, 0, row * 77)
+                                       : tn_scaled_byte_at(&a.plan, f, row, 0),
+                         to = joined ? tn_scaled_byte_at(&a.plan, f, 0, (row + 1) * 77)
+                                     : tn_scaled_byte_at(&a.plan, f, row + 1, 0);
                 if (field->data)
                     field->data = exact_copy(field->data + from, (size_t)(to - from));
                 field->from = from;

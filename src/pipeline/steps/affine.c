@@ -168,14 +168,15 @@ typedef struct searching {
 } searching;
 
 /* Data that can only be read in order is read so, by one thread. */
-static tn_status add_stored(const searching *s, uint64_t first, uint64_t n, tn_worker *w, tn_scale_tally *tally,
-                            tn_error *err)
+static tn_status add_stored(const searching *s, uint64_t first, uint64_t n, tn_worker *w,
+                            tn_scale_tally *tally, tn_error *err)
 {
     const tn_view *v = s->values;
     const tn_tensor *t = tn_stored_tensor(v);
     uint64_t end = first + n;
-    tn_status status = tn_stream_open(&w->stream, v->place->file, t, &t->parts[0], tn_packed_byte(first, v->bits),
-                                      tn_packed_bytes(n, v->bits), TN_CHECKSUM_NONE, err);
+    tn_status status = tn_stream_open(&w->stream, v->place->file, t, &t->parts[0],
+                                      tn_packed_byte(first, v->bits), tn_packed_bytes(n, v->bits),
+                                      TN_CHECKSUM_NONE, err);
     while (!status && first < end) {
         const uint8_t *bytes;
         size_t got;
@@ -243,7 +244,8 @@ static tn_status find_scales(tn_view *v, const tn_preparing *p, tn_error *err)
     s.each = is_read_in_order(values) && values->count ? values->count : SEARCH;
     const tn_scale_source source = { .add = add_item, .done = item_done, .context = &s,
                                      .items = tn_div_up_u64(values->count, s.each) };
-    tn_status status = tn_scale_index_for(values->tensor.rank, values->tensor.shape, affine.axis, &index, err);
+    const tn_tensor *t = &values->tensor;
+    tn_status status = tn_scale_index_for(t->rank, t->shape, affine.axis, &index, err);
     if (!status)
         status = tn_scale_tally_new(&affine, &q->options, values->parts[0].array.dtype, index, &tally, err);
     if (!status)
@@ -275,7 +277,8 @@ static tn_status apply_quantize(const tn_view *v, uint64_t first, const uint8_t 
 }
 
 const tn_step tn_step_quantize = {
-    .name = "quantize", .most_parts = 3, .describe = describe_quantize, .prepare = prepare_quantize, .apply = apply_quantize,
+    .name = "quantize", .most_parts = 3, .describe = describe_quantize, .prepare = prepare_quantize,
+    .apply = apply_quantize,
 };
 
 /* ---- codes into values ---- */
@@ -287,10 +290,12 @@ static tn_status describe_dequantize(tn_view *v, const void *options, tn_error *
     tn_affine_task plan = { .affine = &affine, .values = task->to, .decodes = true };
     tn_affine_plan *made = v->state = tn_arena_zalloc(v->arena, 1, sizeof *made);
     if (tn_dtype_get(task->to)->kind != TN_KIND_FLOAT)
-        return tn_fail(err, TN_ERR_ARGUMENT, "a scaled tensor becomes a float type, and from there any other");
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "a scaled tensor becomes a float type, and from there any other");
     tn_status status = made ? tn_view_scales(v->input, &plan.scale, &plan.zero, err) : tn_fail_nomem(err);
     if (!status)
-        status = tn_scale_index_for(v->tensor.rank, v->tensor.shape, v->tensor.scaling->axis, &plan.index, err);
+        status = tn_scale_index_for(v->tensor.rank, v->tensor.shape, v->tensor.scaling->axis, &plan.index,
+                                    err);
     if (!status)
         status = tn_affine_plan_make(made, &plan, err);
     if (!status && task->cast)
@@ -328,9 +333,10 @@ static tn_status plan_requantize(const tn_view *v, quantizing *q, tn_error *err)
     const tn_scales to = { .axis = q->affine.axis, .scale = q->scale, .zero = q->zero };
     tn_scales from = { .axis = v->input->tensor.scaling->axis };
     tn_status status = tn_view_scales(v->input, &from.scale, &from.zero, err);
-    return status ? status
-                  : tn_requant_plan_make(&q->recode, q->affine.codes, &to, v->input->parts[0].array.dtype, &from,
-                                         v->tensor.rank, v->tensor.shape, &o, err);
+    if (status)
+        return status;
+    return tn_requant_plan_make(&q->recode, q->affine.codes, &to, v->input->parts[0].array.dtype, &from,
+                                v->tensor.rank, v->tensor.shape, &o, err);
 }
 
 static tn_status describe_requantize(tn_view *v, const void *options, tn_error *err)

@@ -38,7 +38,7 @@ static uint64_t product(const int64_t *extent, uint32_t from, uint32_t to)
 
 /* ---- boxes ---- */
 
-/* Whole indices of dimension d: `rows` of them from `first` on, the index of the dimensions before it given. */
+/* Whole indices of dimension d, `rows` of them from `first` on, at one index of the dimensions before it. */
 typedef struct box {
     uint32_t d;
     int64_t  first, rows;
@@ -86,8 +86,8 @@ static void copy_box(const places *p, const box *b, uint8_t *to)
     tn_reorder_dim dims[TN_MAX_RANK + 1];
     uint32_t rank = box_dims(p, b, dims);
     const tn_padding *pad = p->padding;
-    const uint8_t *src = p->source + tn_packed_byte((uint64_t)(b->from + b->first * (rank ? p->stride[b->d] : 0)),
-                                                    p->bits);
+    int64_t from = b->from + (rank ? b->first * p->stride[b->d] : 0);
+    const uint8_t *src = p->source + tn_packed_byte((uint64_t)from, p->bits);
     bool any = rank && dims[0].src_extent;
     for (uint32_t i = 1; i < rank; i++)
         any &= dims[i].src_extent > 0;
@@ -357,7 +357,8 @@ static uint64_t values_before(const places *p, uint64_t first)
 }
 
 /* The values of the range, one after another, as if they were all of the source. */
-static tn_status read_values(const tn_view *v, places *p, uint64_t first, size_t n, tn_worker *w, tn_error *err)
+static tn_status read_values(const tn_view *v, places *p, uint64_t first, size_t n, tn_worker *w,
+                             tn_error *err)
 {
     uint64_t begin = values_before(p, first), end = values_before(p, first + n), from = begin / 8 * 8;
     const uint8_t *bytes = (const uint8_t *)"";

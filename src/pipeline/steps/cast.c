@@ -30,7 +30,8 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
 static tn_status apply(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
                        tn_error *err)
 {
-    tn_status status = tn_cast_block(v->state, out, in, n, first, v->parts[0].array.rank, tn_view_shape(v), err);
+    uint32_t rank = v->parts[0].array.rank;
+    tn_status status = tn_cast_block(v->state, out, in, n, first, rank, tn_view_shape(v), err);
     return tn_view_moved(v, status, err);
 }
 

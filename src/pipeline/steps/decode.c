@@ -17,11 +17,12 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     if (!d)
         return tn_fail_nomem(err);
     if (v->input->step != &tn_step_stored)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, "codes are decoded as they are stored, before any other step");
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
+                       "codes are decoded as they are stored, before any other step");
     if (to->kind != TN_KIND_FLOAT || to->bits < 8 || to->specials == TN_SPECIALS_E8M0)
         return tn_fail(err, TN_ERR_ARGUMENT,
-                       "a scaled tensor becomes a signed float type of whole bytes, and from there any other, "
-                       "but found %s", to->name);
+                       "a scaled tensor becomes a signed float type of whole bytes, and from there any "
+                       "other, but found %s", to->name);
     d->as.to = task->to;
     if (task->cast)
         d->as.options = *task->cast;
@@ -74,5 +75,7 @@ static void free_decoding(tn_view *v)
         tn_decoder_free(d->decoder);
 }
 
-const tn_step tn_step_decode = { .name = "decode", .most_parts = 1, .describe = describe, .prepare = prepare, .make = make,
-                                 .free = free_decoding };
+const tn_step tn_step_decode = {
+    .name = "decode", .most_parts = 1, .describe = describe, .prepare = prepare, .make = make,
+    .free = free_decoding,
+};

@@ -108,8 +108,8 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     if (!status)
         status = tn_quantizer_check(e->datatype, &task->options, err);
     if (!status)
-        status = tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &task->options, NULL,
-                                     err);
+        status = tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &task->options,
+                                     NULL, err);
     if (!status)
         status = tn_scaled_check_rotation(&e->plan, err);
     if (!status)
@@ -123,8 +123,8 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
 
 /* ---- what comes first ---- */
 
-static tn_status read_values(const void *source, void *reader, uint64_t first, size_t n, const void **elements,
-                             tn_error *err)
+static tn_status read_values(const void *source, void *reader, uint64_t first, size_t n,
+                             const void **elements, tn_error *err)
 {
     const uint8_t *bytes = NULL;
     tn_status status = tn_view_read(source, first, n, reader, &bytes, err);
@@ -155,8 +155,9 @@ static tn_status make_plan(tn_view *v, encoding *e, tn_error *err)
         status = tn_spill_make(&e->parts[i], v->place->beside, v->parts[i].nbytes, err);
         memory[i] = e->parts[i].bytes;
     }
-    return status ? status
-                  : tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &o, memory, err);
+    if (status)
+        return status;
+    return tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &o, memory, err);
 }
 
 /* By blocks: only the search for scales comes first. */
@@ -280,7 +281,9 @@ static uint64_t first_byte(const tn_view *v, const encoding *e, uint64_t item, c
 {
     tn_scaled_place first, last;
     const tn_job_item tiles = tn_job_item_of(e->job, item);
-    return e->fakes ? tn_job_elements(e->job, &tiles, &first, &last).first * (v->bits / 8) : w->view.data.from;
+    if (!e->fakes)
+        return w->view.data.from;
+    return tn_job_elements(e->job, &tiles, &first, &last).first * (v->bits / 8);
 }
 
 static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_bytes *out, tn_error *err)
@@ -333,6 +336,6 @@ const tn_datatype *tn_encode_datatype(const tn_view *v)
 }
 
 const tn_step tn_step_encode = {
-    .name = "encode", .most_parts = 7, .describe = describe, .prepare = prepare, .blocks = blocks, .block = block,
-    .free = free_encoding,
+    .name = "encode", .most_parts = PARTS, .describe = describe, .prepare = prepare, .blocks = blocks,
+    .block = block, .free = free_encoding,
 };

@@ -75,7 +75,8 @@ static tn_status count_values(tn_view *v, forming *f, uint64_t limit, tn_error *
                              .array = { t->dtype, t->rank, t->shape, NULL } };
     v->tensor.nparts = 1;
     v->tensor.scaling = NULL;
-    if (tn_shape_count(t->rank, t->shape, &f->count) || tn_array_nbytes(&v->parts[0].array, &v->parts[0].nbytes))
+    if (tn_shape_count(t->rank, t->shape, &f->count) ||
+        tn_array_nbytes(&v->parts[0].array, &v->parts[0].nbytes))
         return tn_fail(err, TN_ERR_LIMIT, "dense it would take 2^63 bytes or more");
     limit = tn_kept_limit(limit, stored);
     if (v->parts[0].nbytes > limit)
@@ -167,7 +168,9 @@ static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_
     else if (!f->conversion && f->count > first)
         n = tn_min_u64(f->count - first, TN_SPARSE_BLOCK);
     if (has_indices)
-        index_width = tn_dtype_get(index->dtype)->bits / 8 * (index->rank == 2 ? (uint64_t)index->shape[1] : 1);
+        index_width = tn_dtype_get(index->dtype)->bits / 8;
+    if (has_indices && index->rank == 2)
+        index_width *= (uint64_t)index->shape[1];
     tn_status status = tn_worker_buffer(w, v, 0, TN_SPARSE_BLOCK * width, &values, err);
     if (!status && has_indices)
         status = tn_worker_buffer(w, v, 1, TN_SPARSE_BLOCK * index_width, &indices, err);
@@ -200,6 +203,6 @@ bool tn_form_is_large(const tn_view *v)
 }
 
 const tn_step tn_step_form = {
-    .name = "form", .most_parts = 3, .describe = describe, .prepare = prepare, .blocks = blocks, .block = block,
-    .free = free_forming,
+    .name = "form", .most_parts = 3, .describe = describe, .prepare = prepare, .blocks = blocks,
+    .block = block, .free = free_forming,
 };
