@@ -301,8 +301,9 @@ static tn_status add_padding(planning *p, tn_error *err)
 {
     const tn_tensor *t = &p->view->tensor;
     const tn_dtype_info *type = tn_dtype_get(p->view->parts[0].array.dtype);
-    bool is_affine = t->form == TN_FORM_SCALED && !tn_form_has_datatype(t);
-    if (!type || !(is_affine || t->form == TN_FORM_DENSE) || (!p->rules->pad && !(t->scaling && type->bits < 8)))
+    bool is_affine = t->form == TN_FORM_SCALED && !tn_form_has_datatype(t),
+         has_rows = type && (is_affine || t->form == TN_FORM_DENSE);
+    if (!has_rows || (!p->rules->pad && !(t->scaling && type->bits < 8)))
         return TN_OK;
     tn_view *before = p->view;
     tn_status status = add(p, &tn_step_pad, p->rules->pad, err);
