@@ -181,6 +181,9 @@ tn_status tn_view_read(const tn_view *v, uint64_t first, size_t n, tn_worker *w,
 {
     const uint8_t *in = NULL;
     uint8_t *out;
+    *bytes = (const uint8_t *)"";
+    if (!n)
+        return TN_OK;
     if (v->memory) {
         *bytes = v->memory + tn_packed_byte(first, v->bits);
         return TN_OK;

@@ -285,7 +285,7 @@ static void more_steps_than_a_view_can_have_are_refused(void)
     opened o;
     write_file("in.zt", (tn_create_options){ .replace = true }, &t, 1);
     open_view(&o, "in.zt");
-    for (int i = 1; i < TN_VIEW_DEPTH - 1; i++)
+    for (int i = 1; i < TN_VIEW_DEPTH; i++)
         add_step(&o, &tn_step_reorder, order);
     CHECK(tn_view_add(&o.view, &tn_step_reorder, order, &err) == TN_ERR_LIMIT);
     prepare(&o);
