@@ -8,6 +8,7 @@
 #include "pipeline/rules/rules.h"
 #include "quant/affine.h"
 #include "tensor/array.h"
+#include "tensor/code.h"
 #include "tensor/form.h"
 #include "tensor/layout.h"
 
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL = 1 << 20 };       /* bytes: tensors whose scales one thread finds while others have their own */
+enum { SMALL = 1 << 20 };       /* bytes: a tensor that one thread makes while others have their own */
 
 /* One tensor that is being planned. */
 typedef struct planning {
@@ -221,6 +222,7 @@ static tn_quantize_task quantize_task(const planning *p, const tn_affine *affine
 static tn_status add_blocks(planning *p, const tn_affine *affine, tn_error *err)
 {
     tn_quantize_task task = quantize_task(p, affine);
+    tn_dtype dtype = p->view->tensor.dtype;     /* of the values, before they are widened */
     tn_status status = TN_OK;
     if (!task.datatype) {
         status = make_datatype(p, affine, &task.own, err);
@@ -232,7 +234,10 @@ static tn_status add_blocks(planning *p, const tn_affine *affine, tn_error *err)
         tn_datatype_free(task.own);
         return status;
     }
-    return add(p, &tn_step_encode, &task, err);         /* which takes task.own */
+    status = add(p, &tn_step_encode, &task, err);       /* which takes task.own */
+    if (!status)
+        p->view->tensor.dtype = dtype;
+    return status;
 }
 
 static tn_status add_requantize(planning *p, tn_quantize_task *task, tn_error *err)
@@ -408,7 +413,11 @@ static tn_status add_last(planning *p, tn_error *err)
     const tn_tensor_rules *r = p->rules;
     bool becomes_sparse = r->form && tn_form_is_sparse(r->form->form),
          first = becomes_sparse || (is_quantizing(r->cast) && is_by_blocks(r->cast) && !r->cast->is_virtual);
-    tn_status status = first && r->pad ? add_padding(p, err) : TN_OK;
+    tn_status status = TN_OK;
+    if (first && r->cast && p->view->tensor.form == TN_FORM_SCALED)
+        status = add_dequantize(p, err);        /* scales go along the shape without padding */
+    if (!status && first && r->pad)
+        status = add_padding(p, err);
     if (!status && becomes_sparse)
         status = add_form(p, err);
     if (!status)
@@ -416,7 +425,8 @@ static tn_status add_last(planning *p, tn_error *err)
     return status || first ? status : add_padding(p, err);
 }
 
-static tn_status plan_steps(planning *p, tn_arena *arena, tn_error *err)
+/* All steps before padding, sparse form and codes. */
+static tn_status add_before_codes(planning *p, tn_arena *arena, tn_error *err)
 {
     const tn_tensor *t = p->source;
     tn_status status = tn_view_stored(&p->place->view, t, arena, &p->view, err);
@@ -424,8 +434,13 @@ static tn_status plan_steps(planning *p, tn_arena *arena, tn_error *err)
         p->order[i] = i;
     if (!status)
         status = add_first(p, err);
-    if (!status)
-        status = add_order(p, err);
+    return status ? status : add_order(p, err);
+}
+
+static tn_status plan_steps(planning *p, tn_arena *arena, tn_error *err)
+{
+    const tn_tensor *t = p->source;
+    tn_status status = add_before_codes(p, arena, err);
     if (!status)
         status = add_last(p, err);
     if (!status && !p->rules->form && t->form == TN_FORM_COO && p->place->index_type != TN_UNKNOWN)
@@ -501,10 +516,34 @@ static bool makes_parts(const tn_view *v)
     return v->step->block != NULL;
 }
 
-static bool searches_scales(const tn_view *v, const tn_cast_rule *cast)
+/* Another form is found with all threads, so it is not made by one of them. */
+static bool is_small(const tn_view *v, const tn_tensor_rules *rules)
 {
-    return v->step == &tn_step_requantize ||
-           (v->step == &tn_step_quantize && cast->quantize.rule != TN_SCALE_GIVEN);
+    const tn_tensor *t = tn_stored_tensor(v);
+    uint64_t stored = 0, made = 0;
+    for (uint32_t k = 0; k < t->nparts; k++)
+        stored += t->parts[k].nbytes;
+    for (uint32_t k = 0; k < v->tensor.nparts; k++)
+        made += v->parts[k].nbytes;
+    return stored <= SMALL && made <= SMALL && !rules->form;
+}
+
+/* Bytes that a search for scales reads, and progress counts. */
+static uint64_t search_bytes(const tn_view *v, const tn_cast_rule *cast)
+{
+    while (v->input && v->step != &tn_step_quantize)
+        v = v->input;
+    if (!v->input || cast->quantize.rule == TN_SCALE_GIVEN)
+        return 0;
+    return tn_packed_bytes(v->input->count, v->input->bits);
+}
+
+/* The step that quantizes by blocks, or NULL. */
+static const tn_view *find_encode(const tn_view *v)
+{
+    while (v && v->step != &tn_step_encode)
+        v = v->input;
+    return v;
 }
 
 tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_arena *arena,
@@ -515,13 +554,17 @@ tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_aren
     if (!copy_tensor(arena, v, &plan->tensor))
         return tn_fail_nomem(err);
     bool is_streamed = v->step == &tn_step_stored || tn_view_change(v, &change);
-    plan->is_searched = searches_scales(v, cast);
-    plan->is_made = !is_streamed || (plan->is_searched && tn_stored_tensor(v)->parts[0].nbytes <= SMALL);
+    plan->is_small = is_small(v, &plan->rules);
+    plan->searched = search_bytes(v, cast);
+    bool searches = plan->searched || v->step == &tn_step_requantize;
+    plan->is_made = !is_streamed || (searches && plan->is_small);
+    if (plan->is_made && plan->is_small)
+        plan->searched = 0;     /* not told of */
     plan->makes_parts = makes_parts(v);
     plan->is_new = plan->makes_parts || plan->tensor.form != tn_stored_tensor(v)->form;
-    plan->is_quantized = v->step == &tn_step_encode;
+    plan->is_quantized = find_encode(v) != NULL;
     if (plan->is_quantized && place->reports) {
-        const tn_datatype *d = tn_encode_datatype(v);
+        const tn_datatype *d = tn_encode_datatype(find_encode(v));
         plan->value_bits = tn_datatype_bits(d);
         plan->datatype = tn_arena_text(arena, tn_datatype_text(d), strlen(tn_datatype_text(d)));
         if (!plan->datatype)
@@ -561,12 +604,7 @@ tn_status tn_plan_report(const tn_plan_place *place, const tn_tensor *source, tn
 {
     planning p = { .place = place, .source = source, .rules = &plan->rules };
     tn_affine affine = plan->rules.cast->affine;
-    tn_tensor_rules before = plan->rules;
-    before.cast = NULL;
-    before.pad = NULL;
-    p.rules = &before;
-    tn_status status = plan_steps(&p, arena, err);
-    p.rules = &plan->rules;
+    tn_status status = add_before_codes(&p, arena, err);
     if (!status && p.view->tensor.form == TN_FORM_SCALED)
         status = add_dequantize(&p, err);
     if (!status)
@@ -583,7 +621,8 @@ tn_status tn_plan_report(const tn_plan_place *place, const tn_tensor *source, tn
     if (!status)
         status = add(&p, &tn_step_encode, &task, err);
     if (!status) {
-        plan->datatype = tn_datatype_text(tn_encode_datatype(p.view));
+        const char *text = tn_datatype_text(tn_encode_datatype(p.view));
+        plan->datatype = tn_arena_text(place->arena, text, strlen(text));
         *view = p.view;
     } else {
         tn_view_free(p.view);

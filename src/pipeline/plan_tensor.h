@@ -39,7 +39,8 @@ typedef struct tn_tensor_plan {
     bool            is_made;        /* the first part is made by blocks; else it is streamed */
     bool            makes_parts;    /* and so are the others */
     bool            is_quantized;   /* blocks report what quantizing did */
-    bool            is_searched;    /* a pass over the data finds its scales */
+    bool            is_small;       /* one thread makes it */
+    uint64_t        searched;       /* bytes that a search for scales tells the walk of */
     bool            is_reported;    /* quantizing is to be looked at once more, for the report */
     bool            is_new;         /* nothing of it can be tied to the source */
     const char     *datatype;       /* of a report... */

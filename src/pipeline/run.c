@@ -92,8 +92,10 @@ static tn_status open_view(mover *m, size_t tensor, tn_error *err)
     tn_view *v = NULL;
     tn_status status = tn_plan_view(m->t->place, source, &plan->rules, &m->arena, &v, err);
     if (!status) {
+        tn_view *stored = v->input ? v->input : v;
         m->views[m->nviews++] = v;
-        status = v->step == &tn_step_stored ? TN_OK : tn_view_prepare(v, &m->preparing, err);
+        stored->is_prepared = true;     /* its checksum is compared while it is streamed */
+        status = tn_view_prepare(v, &m->preparing, err);
     }
     if (!status)
         tn_plan_take_data(v, plan);
@@ -369,12 +371,14 @@ static tn_status move_made(mover *m, tn_error *err)
 static size_t choose_entries(mover *m, size_t i, way same)
 {
     const tn_writer *w = m->t->out;
-    for (m->count = 0; i < w->count && m->count < MOST_ENTRIES; i++) {
+    uint32_t last = UINT32_MAX;         /* a tensor is never cut */
+    for (m->count = 0; i < w->count; i++) {
         const tn_out_entry *e = &w->entries[i];
         if (!is_moved(e))
             continue;           /* the writer sees to it */
-        if (way_of(m, e) != same)
+        if (way_of(m, e) != same || (m->count >= MOST_ENTRIES && e->tensor != last))
             break;
+        last = e->tensor;
         m->entries[m->count++] = i;
     }
     return i;
@@ -442,7 +446,7 @@ static void free_mover(mover *m, tn_worker *workers)
 tn_status tn_run_all(const tn_run *t, tn_error *err)
 {
     mover m = { .t = t, .walk = t->walk };
-    size_t n = t->out->count < MOST_ENTRIES ? t->out->count + 1 : MOST_ENTRIES;
+    size_t n = t->out->count < MOST_ENTRIES ? t->out->count + 1 : MOST_ENTRIES + TN_MAX_PARTS;
     tn_worker *workers = NULL;
     tn_status status = tn_walk_start(m.walk, err);
     if (status)

@@ -11,6 +11,7 @@ typedef struct tn_run {
     const tn_tensor *const *source;         /* ...source[i] */
     tn_tensor_plan *const  *plans;          /* ...as plans[i] says; NULL: as it is */
     const tn_plan_place    *place;
+    const tn_plan_place    *quiet;          /* the same without a walk, for threads of the pool */
     const char             *in_path;        /* for messages */
     tn_walk                *walk;           /* with tn_run_bytes() in its total */
     tn_quantize_report_fn   quantized;      /* told of tensors that get codes of a datatype; may be NULL */

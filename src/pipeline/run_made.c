@@ -47,15 +47,6 @@ static uint64_t bytes_of(const tn_run *run, const subject *s)
     return n;
 }
 
-/* Another form is found with all threads, so it is not made by one of them. */
-static bool is_small(const tn_run *run, const subject *s)
-{
-    uint64_t stored = 0;
-    for (uint32_t k = 0; k < s->source->nparts; k++)
-        stored += s->source->parts[k].nbytes;
-    return stored <= SMALL && bytes_of(run, s) <= SMALL && !s->plan->rules.form;
-}
-
 static tn_status check_unchanged(const tn_view *v, const tn_tensor_plan *plan, tn_error *err)
 {
     tn_status status = TN_OK;
@@ -73,16 +64,12 @@ static tn_status open_view(const tn_run *run, const subject *s, const tn_prepari
                            tn_view **view, tn_error *err)
 {
     tn_view *v = s->plan->kept;
-    tn_status status = v ? TN_OK : tn_plan_view(run->place, s->source, &s->plan->rules, arena, &v, err);
+    const tn_plan_place *place = s->plan->is_small ? run->quiet : run->place;
+    tn_status status = v ? TN_OK : tn_plan_view(place, s->source, &s->plan->rules, arena, &v, err);
     if (status)
         return tn_run_in_input(run, s->source, status, err);
     *view = v;
     status = check_unchanged(v, s->plan, err);
-    tn_view *stored = v;
-    while (stored->input)
-        stored = stored->input;
-    if (!status && v->step->apply && v->input == stored)        /* nobody streams it */
-        status = tn_view_prepare(stored, p, err);
     if (!status)
         status = tn_view_prepare(v, p, err);
     if (!status)
@@ -125,6 +112,8 @@ static tn_status make_small(const smalls *m, const subject *s, small_scratch *w,
     tn_status status = open_view(m->run, s, &p, &w->arena, &v, err);
     for (uint64_t b = 0; !status && b < tn_view_blocks(v); b++) {
         tn_part_bytes out[TN_MAX_PARTS] = { 0 };
+        if (b == 0)
+            *stats = tn_view_report(v);
         status = tn_run_in_input(m->run, s->source, tn_view_block(v, b, &w->worker, out, err), err);
         for (uint32_t k = 0; k < v->tensor.nparts && !status; k++)
             tn_buf_put(&w->parts[k], out[k].bytes, (size_t)out[k].size);
@@ -280,7 +269,6 @@ static tn_status work(void *context, uint64_t block, tn_pool_use use, tn_error *
     tn_worker *w = l->p->workers[use.scratch];
     block_result *r = &l->results[use.result];
     tn_part_bytes out[TN_MAX_PARTS] = { 0 };
-    w->report = (tn_quantize_stats){ 0 };
     tn_status status = tn_run_in_input(l->run, l->s->source, tn_view_block(l->view, block, w, out, err), err);
     r->stats = w->report;
     if (status)
@@ -307,15 +295,14 @@ static tn_status write_in_order(large *l, const block_result *r, tn_error *err)
 static tn_status emit(void *context, uint64_t block, unsigned number, tn_error *err)
 {
     large *l = context;
+    (void)block;
     const block_result *r = &l->results[number];
     uint64_t bytes = 0;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < l->s->count; i++) {
         bytes += r->sizes[i];
-        if (l->direct && block)
+        if (l->direct)
             tn_digest_join(&l->digests[i], &r->digests[i], r->sizes[i]);
-        else if (l->direct)
-            l->digests[i] = r->digests[i];
     }
     tn_quantize_stats_add(&l->stats, &r->stats);
     if (!l->direct)
@@ -330,9 +317,14 @@ static tn_status begin_parts(large *l, tn_error *err)
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < l->s->count && !status; i++) {
         const tn_out_entry *e = entry_of(l->run, l->s, i);
+        tn_hash none;
         if (l->direct)
             status = tn_writer_place(w, l->s->entries[i], e->nbytes, err);
-        else if (i)
+        if (l->direct && !status)
+            status = tn_hash_begin(&none, e->checksum, err);
+        if (l->direct && !status)
+            status = tn_hash_end(&none, &l->digests[i], err);
+        if (!l->direct && i)
             status = tn_spill_begin(&l->waiting[i], e->nbytes, err);
     }
     return status || !l->direct ? status : tn_writer_reserve(w, err);
@@ -394,6 +386,8 @@ static tn_status run_large(const tn_run *run, const subject *s, const tn_prepari
     tn_status status = open_view(run, s, p, &arena, &l.view, err);
     l.direct = is_direct(&l);
     if (!status)
+        l.stats = tn_view_report(l.view);
+    if (!status)
         status = run_blocks(&l, err);
     if (!status)
         tell(run, s, &l.stats);
@@ -416,7 +410,7 @@ tn_status tn_run_made(const tn_run *run, const tn_preparing *p, const size_t *en
         subject next = { .count = 0 };
         while (entries < end && !next.count) {
             next = next_subject(run, &entries, end);
-            if (!is_small(run, &next))
+            if (!next.plan->is_small)
                 break;
             list[small++] = next;
             next.count = 0;

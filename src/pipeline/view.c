@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_BYTES ((uint64_t)8 << 20)  /* of a block */
+
 /* ---- the memory of a thread ---- */
 
 tn_status tn_worker_buffer(tn_worker *w, const tn_view *v, unsigned number, uint64_t size, uint8_t **bytes,
@@ -119,12 +121,25 @@ void tn_view_free(tn_view *v)
 
 bool tn_view_has_ranges(const tn_view *v)
 {
-    return v->memory || (v->step->apply ? tn_view_has_ranges(v->input) : v->step->make != NULL);
+    if (v->memory || !v->count)
+        return true;
+    if (v->step == &tn_step_stored)
+        return tn_part_splits(&tn_stored_tensor(v)->parts[0]);
+    return v->step->apply ? tn_view_has_ranges(v->input) : v->step->make != NULL;
+}
+
+tn_quantize_stats tn_view_report(const tn_view *v)
+{
+    tn_quantize_stats all = { 0 };
+    for (; v; v = v->input)
+        tn_quantize_stats_add(&all, &v->report);
+    return all;
 }
 
 typedef struct filling {
-    const tn_view *view;
+    tn_view            *view;
     const tn_preparing *p;
+    tn_quantize_stats  *results;
 } filling;
 
 static tn_status fill(void *context, uint64_t block, tn_pool_use use, tn_error *err)
@@ -134,17 +149,31 @@ static tn_status fill(void *context, uint64_t block, tn_pool_use use, tn_error *
     tn_status status = tn_view_block(f->view, block, f->p->workers[use.scratch], out, err);
     if (!status && out[0].size)
         memcpy(f->view->spill.bytes + out[0].offset, out[0].bytes, (size_t)out[0].size);
-    return status ? status : tn_walk_check(f->view->place->walk, err);
+    f->results[use.result] = f->p->workers[use.scratch]->report;
+    return status;
+}
+
+static tn_status filled(void *context, uint64_t block, unsigned result, tn_error *err)
+{
+    const filling *f = context;
+    (void)block;
+    tn_quantize_stats_add(&f->view->report, &f->results[result]);
+    return tn_walk_check(f->view->place->walk, err);
 }
 
 tn_status tn_view_fill(tn_view *v, const tn_preparing *p, tn_error *err)
 {
-    const tn_ordered task = { .work = fill, .context = &(filling){ v, p } };
+    filling f = { v, p, NULL };
+    const tn_ordered task = { .work = fill, .emit = filled, .context = &f };
     if (v->memory)
         return TN_OK;
-    tn_status status = tn_spill_make(&v->spill, v->place->beside, v->parts[0].nbytes, err);
+    f.results = calloc(tn_pool_results(p->pool), sizeof *f.results);
+    tn_status status = f.results ? TN_OK : tn_fail_nomem(err);
+    if (!status)
+        status = tn_spill_make(&v->spill, v->place->beside, v->parts[0].nbytes, err);
     if (!status)
         status = tn_pool_run(p->pool, tn_view_blocks(v), &task, err);
+    free(f.results);
     if (!status)
         v->memory = v->spill.bytes ? v->spill.bytes : (const uint8_t *)"";
     return status;
@@ -203,8 +232,8 @@ tn_status tn_view_read(const tn_view *v, uint64_t first, size_t n, tn_worker *w,
 /* Elements of a block of a view that has ranges. */
 static uint64_t elements_of_block(const tn_view *v)
 {
-    uint64_t window = TN_WINDOW / (v->bits > 8 ? v->bits : 8) * 8;
-    return v->grain ? v->grain : window;
+    uint64_t bits = v->bits > 8 ? v->bits : 8, window = TN_WINDOW / bits * 8, most = MOST_BYTES / bits * 8;
+    return v->grain ? tn_min_u64(v->grain, most) : window;
 }
 
 uint64_t tn_view_blocks(const tn_view *v)
@@ -247,6 +276,7 @@ static tn_status make_block(const tn_view *v, uint64_t block, tn_worker *w, tn_p
 
 tn_status tn_view_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err)
 {
+    w->report = (tn_quantize_stats){ 0 };
     return tn_in_tensor(make_block(v, block, w, out, err), v->tensor.name, err);
 }
 

@@ -98,6 +98,7 @@ struct tn_view {
     bool           is_moved;    /* elements have other indices than in the file */
     const uint8_t *memory;      /* all of the first part, once there is such a thing; or NULL */
     tn_spill       spill;
+    tn_quantize_stats report;   /* of blocks that are in the spill */
     bool           is_prepared;
     void          *state;       /* of the step */
 };
@@ -119,6 +120,9 @@ tn_status tn_view_resize(tn_view *v, uint32_t rank, const int64_t *shape, tn_err
 void tn_view_take_padding(tn_view *v);
 
 tn_status tn_view_prepare(tn_view *v, const tn_preparing *p, tn_error *err);
+
+/* What quantizing did to blocks that were made while the view was prepared. */
+tn_quantize_stats tn_view_report(const tn_view *v);
 
 /* Puts all of the first part of a prepared view into a spill, if it is not in memory. */
 tn_status tn_view_fill(tn_view *v, const tn_preparing *p, tn_error *err);

@@ -586,9 +586,9 @@ static tn_status look(void *context, uint64_t block, tn_pool_use use, tn_error *
 static tn_status looked(void *context, uint64_t block, unsigned result, tn_error *err)
 {
     looking *l = context;
-    (void)block, (void)err;
+    (void)block;
     tn_quantize_stats_add(&l->stats, &l->results[result]);
-    return TN_OK;
+    return tn_walk_check(l->view->place->walk, err);
 }
 
 /* What codes that were made element by element have done to their values: they are made once more. */
@@ -633,12 +633,14 @@ static tn_status report_codes(conversion *c, tn_error *err)
 
 static tn_status move_data(conversion *c, tn_error *err)
 {
+    tn_plan_place quiet = c->place;
+    quiet.view.walk = NULL;
     tn_run run = { .in = c->in, .out = c->writer, .source = c->walk.tensors, .plans = c->plans,
-                   .place = &c->place, .in_path = c->in_path, .walk = &c->walk, .quantized = c->o.quantized,
+                   .place = &c->place, .quiet = &quiet, .in_path = c->in_path, .walk = &c->walk, .quantized = c->o.quantized,
                    .context = c->o.context };
     c->walk.total = tn_run_bytes(&run);
     for (size_t i = 0; i < c->count; i++)
-        c->walk.total += c->plans[i] && c->plans[i]->is_searched ? c->walk.tensors[i]->parts[0].nbytes : 0;
+        c->walk.total += c->plans[i] ? c->plans[i]->searched : 0;
     tn_status status = check_indices(c, err);
     if (!status)
         status = tn_run_all(&run, err);

@@ -311,6 +311,69 @@ static void what_has_no_meaning_is_refused(void)
     must_fail("sparse.zt", (wish){ .cast = "mxfp4" }, TN_ERR_UNSUPPORTED, "a sparse tensor has no scales");
 }
 
+/* Rows of packed elements begin within a byte: tensors that are made by many blocks. */
+static void packed_elements_of_large_tensors_become_codes(void)
+{
+    enum { LARGE_ROWS = 9000, LARGE_COLS = 31 };
+    static uint8_t codes[LARGE_ROWS * LARGE_COLS / 2];
+    for (size_t i = 0; i < sizeof codes; i++)
+        codes[i] = (uint8_t)(i * 37 + i / 251);
+    const simple t = { .name = "m", .dtype = TN_FLOAT4_E2M1, .rank = 2, .shape = { LARGE_ROWS, LARGE_COLS },
+                       .data = codes };
+    write_file("in.zt", (tn_create_options){ .replace = true }, &t, 1);
+    must_convert("in.zt", "one.zt", (wish){ .cast = "mxfp8" });
+    must_convert("in.zt", "wide.zt", (wish){ .cast = "f32" });
+    must_convert("one.zt", "a.zt", (wish){ .cast = "f32" });
+    must_convert("wide.zt", "two.zt", (wish){ .cast = "mxfp8" });
+    must_convert("two.zt", "b.zt", (wish){ .cast = "f32" });
+    tn_file *a = open_file("a.zt"), *b = open_file("b.zt");
+    size_t different = 1;
+    CHECK(tn_compare(a, b, NULL, NULL, &different, NULL) == TN_OK && different == 0);
+    CHECK(tn_file_tensor(a, 0)->shape[0] == LARGE_ROWS);
+    tn_close(a);
+    tn_close(b);
+    tn_file *one = open_file("one.zt");
+    CHECK(tn_file_tensor(one, 0)->dtype == TN_FLOAT4_E2M1);     /* what the values were */
+    tn_close(one);
+}
+
+/* Scales along the shape without padding. */
+static void codes_that_are_padded_on_their_way_to_tiles_keep_their_scales(void)
+{
+    make_values();
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
+    must_convert("in.safetensors", "codes.zt", (wish){ .cast = "int8,per=channel,axis=1" });
+    must_convert("codes.zt", "wide.zt", (wish){ .cast = "f32" });
+    must_convert("codes.zt", "a.zt", (wish){ .cast = "mxfp8", .pad = "-1=128" });
+    must_convert("wide.zt", "b.zt", (wish){ .cast = "mxfp8", .pad = "-1=128" });
+    tn_file *a = open_file("a.zt"), *b = open_file("b.zt");
+    size_t different = 1;
+    CHECK(tn_compare(a, b, NULL, NULL, &different, NULL) == TN_OK && different == 0);
+    tn_close(a);
+    tn_close(b);
+}
+
+/* Whatever the steps are, damaged data is found. */
+static void damaged_values_are_found_before_they_become_codes(void)
+{
+    static const char *const casts[] = { "int4,per=tensor", "int8,per=tensor", "fx8", "mxfp4", "f16" };
+    static const char *const pads[] = { NULL, "0=7" };
+    make_values();
+    write_file("in.zt", (tn_create_options){ .replace = true, .checksum = TN_CHECKSUM_CRC32C }, &matrix, 1);
+    tn_file *f = open_file("in.zt");
+    tn_stored_info at = { .size = sizeof at };
+    const tn_tensor *t = tn_file_tensor(f, 0);
+    CHECK(tn_part_stored(t, &t->parts[0], &at) == TN_OK);
+    tn_close(f);
+    FILE *file = fopen(in_folder("in.zt").text, "r+b");
+    assert_non_null(file);
+    CHECK(fseek(file, (long)at.offset + 3, SEEK_SET) == 0 && fputc(0x11, file) == 0x11 && fclose(file) == 0);
+    for (size_t i = 0; i < sizeof casts / sizeof *casts; i++)
+        for (size_t k = 0; k < 2; k++)
+            must_fail("in.zt", (wish){ .cast = casts[i], .pad = pads[k] }, TN_ERR_CHECKSUM,
+                      "tensor \"m\": expected checksum");
+}
+
 static void nan_without_a_code_is_refused_by_its_place(void)
 {
     make_values();
@@ -352,6 +415,9 @@ int main(void)
         IN_FOLDER(a_report_says_what_was_lost),
         IN_FOLDER(tensors_without_values_have_codes_too),
         IN_FOLDER(what_has_no_meaning_is_refused),
+        IN_FOLDER(packed_elements_of_large_tensors_become_codes),
+        IN_FOLDER(codes_that_are_padded_on_their_way_to_tiles_keep_their_scales),
+        IN_FOLDER(damaged_values_are_found_before_they_become_codes),
         IN_FOLDER(nan_without_a_code_is_refused_by_its_place),
         IN_FOLDER(a_cancelled_conversion_leaves_nothing),
     };

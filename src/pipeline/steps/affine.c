@@ -8,6 +8,7 @@
 #include "quant/requantize.h"
 #include "quant/scale_search.h"
 #include "store/kept.h"
+#include "store/load.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 
@@ -26,8 +27,12 @@ static tn_status read_part(const tn_view *v, uint32_t k, const void **data, tn_e
     tn_status status = tn_kept_check_part(v->place->file, t, &t->parts[k], err);
     if (status)
         return status;
+    tn_loading loading = { .in = v->place->file, .tensor = t };
     void *copy = tn_arena_alloc(v->arena, (size_t)p->nbytes);
     *data = copy;
+    status = tn_load_check(&loading, &t->parts[k], err);
+    if (status)
+        return status;
     return copy ? tn_part_read(v->place->file, &t->parts[k], copy, (size_t)p->nbytes, err)
                 : tn_fail_nomem(err);
 }
@@ -256,12 +261,11 @@ static tn_status find_scales(tn_view *v, const tn_preparing *p, tn_error *err)
     return status;
 }
 
-/* A stored input is checked while it is streamed. */
 static tn_status prepare_quantize(tn_view *v, const tn_preparing *p, tn_error *err)
 {
     quantizing *q = v->state;
-    tn_status status = v->input->step == &tn_step_stored ? TN_OK : tn_view_prepare(v->input, p, err);
-    if (!status && !tn_view_has_ranges(v->input))
+    tn_status status = tn_view_prepare(v->input, p, err);
+    if (!status && v->input->step != &tn_step_stored && !tn_view_has_ranges(v->input))
         status = tn_view_fill(v->input, p, err);
     if (!status && q->options.rule != TN_SCALE_GIVEN)
         status = find_scales(v, p, err);
@@ -356,7 +360,7 @@ static tn_status prepare_requantize(tn_view *v, const tn_preparing *p, tn_error 
 {
     quantizing *q = v->state;
     const tn_requantize_options o = requantize_options(q);
-    tn_status status = v->input->step == &tn_step_stored ? TN_OK : tn_view_prepare(v->input, p, err);
+    tn_status status = tn_view_prepare(v->input, p, err);
     if (status || q->options.rule == TN_SCALE_GIVEN)
         return status;
     status = tn_find_power(v->input, q->affine.codes, &o, p->workers[0], q->scale, err);

@@ -14,8 +14,11 @@
 
 #include <string.h>
 
-/* Large enough that columns of a matrix come many at a time. */
-#define GRAIN_BYTES ((uint64_t)4 << 20)
+/* Blocks of all threads together, and the bounds of one: large enough that columns of a matrix come many at
+ * a time. */
+#define ALL_BLOCKS ((uint64_t)64 << 20)
+#define MAX_BLOCK  ((uint64_t)4 << 20)
+#define MIN_BLOCK  ((uint64_t)256 << 10)
 
 /* Where elements come from and where they go. */
 typedef struct places {
@@ -27,6 +30,13 @@ typedef struct places {
     const uint8_t *source;              /* element 0 */
     const tn_padding *padding;          /* or NULL */
 } places;
+
+static uint64_t grain_for(unsigned bits)
+{
+    uint64_t bytes = ALL_BLOCKS / tn_core_count();
+    bytes = bytes < MIN_BLOCK ? MIN_BLOCK : tn_min_u64(bytes, MAX_BLOCK);
+    return bytes / (bits > 8 ? bits : 8) * 8;
+}
 
 static uint64_t product(const int64_t *extent, uint32_t from, uint32_t to)
 {
@@ -155,26 +165,45 @@ static bool is_packed_alike(const places *p)
            (uint64_t)p->physical[p->rank - 1] * p->bits % 8 == 0;
 }
 
-/* Source element `from` of each of n results: an element per byte. */
+/* n elements of a row of the last dimension from an index on, one per byte. */
+static void unpack_row(const places *p, const int64_t *index, uint64_t n, uint8_t *codes)
+{
+    const tn_padding *pad = p->padding;
+    int64_t at = 0, left = 1, step = 0, along = 0, axis = 0;
+    for (uint32_t i = 0; i < p->rank; i++) {
+        at += index[i] * p->stride[i];
+        left = i + 1 == p->rank ? p->shape[i] - index[i] : left;
+        step = p->stride[i];
+    }
+    for (uint32_t i = 0; i + 1 < p->rank; i++)
+        left = index[i] < p->shape[i] ? left : 0;
+    if (pad && pad->axis >= 0) {
+        axis = index[pad->axis];
+        along = (uint32_t)pad->axis + 1 == p->rank;
+    }
+    for (uint64_t k = 0; k < n; k++)
+        codes[k] = (int64_t)k < left
+                       ? (uint8_t)tn_packed_get(p->source, (uint64_t)(at + (int64_t)k * step), p->bits)
+                       : *(const uint8_t *)fill_at(p, axis + along * (int64_t)k);
+}
+
+/* The same of n elements from number `first` of the result on. */
 static void unpack_range(const places *p, uint64_t first, uint64_t n, uint8_t *codes)
 {
     int64_t index[TN_MAX_RANK];
     uint64_t rest = first;
     for (uint32_t i = p->rank; i-- > 0; rest /= (uint64_t)p->physical[i])
         index[i] = (int64_t)(rest % (uint64_t)p->physical[i]);
-    for (uint64_t k = 0; k < n; k++) {
-        int64_t at = 0;
-        bool inside = true;
-        for (uint32_t i = 0; i < p->rank; i++) {
-            at += index[i] * p->stride[i];
-            inside &= index[i] < p->shape[i];
-        }
-        const tn_padding *pad = p->padding;
-        int64_t axis = pad && pad->axis >= 0 ? index[pad->axis] : 0;
-        codes[k] = inside ? (uint8_t)tn_packed_get(p->source, (uint64_t)at, p->bits)
-                          : *(const uint8_t *)fill_at(p, axis);
-        for (uint32_t i = p->rank; i-- > 0 && ++index[i] == p->physical[i];)
+    for (uint64_t k = 0, row; k < n; k += row) {
+        int64_t *last = p->rank ? &index[p->rank - 1] : NULL;
+        row = last ? tn_min_u64(n - k, (uint64_t)(p->physical[p->rank - 1] - *last)) : 1;
+        unpack_row(p, index, row, codes + k);
+        if (last)
+            *last += (int64_t)row;
+        for (uint32_t i = p->rank; i-- > 1 && index[i] == p->physical[i];) {
             index[i] = 0;
+            index[i - 1]++;
+        }
     }
 }
 
@@ -229,7 +258,7 @@ static tn_status describe_reorder(tn_view *v, const void *options, tn_error *err
     v->tensor.shape = v->parts[0].array.shape = shape;
     if (v->is_moved)
         v->tensor.layout = NULL;
-    v->grain = GRAIN_BYTES / (v->bits > 8 ? v->bits : 8) * 8;
+    v->grain = grain_for(v->bits);
     return TN_OK;
 }
 
@@ -324,7 +353,7 @@ static tn_status describe_pad(tn_view *v, const void *options, tn_error *err)
         p->record = (tn_padded){ physical, rule ? rule->value : 0 };
         v->parts[0].padded = &p->record;
     }
-    v->grain = v->grain ? v->grain : GRAIN_BYTES / (v->bits > 8 ? v->bits : 8) * 8;
+    v->grain = v->grain ? v->grain : grain_for(v->bits);
     return tn_view_resize(v, rank, physical, err);
 }
 

@@ -23,6 +23,7 @@ typedef struct encoding {
     tn_scaled_plan   plan;
     tn_scaled_work   work;
     tn_scaled_job   *job;
+    void           **readers;           /* the workers of the pool that prepares it */
     tn_spill         parts[PARTS];      /* of those that are not made by blocks */
     tn_spill         values;            /* a float32 copy that was rotated */
     uint8_t          field[PARTS];      /* which field of the plan each part is; PARTS: the tensor's scale */
@@ -126,9 +127,11 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
 static tn_status read_values(const void *source, void *reader, uint64_t first, size_t n,
                              const void **elements, tn_error *err)
 {
+    const tn_view *v = source;
     const uint8_t *bytes = NULL;
-    tn_status status = tn_view_read(source, first, n, reader, &bytes, err);
-    *elements = bytes;
+    size_t before = (size_t)(first % 8);        /* steps before this one may have packed elements */
+    tn_status status = tn_view_read(v, first - before, n + before, reader, &bytes, err);
+    *elements = status ? NULL : bytes + before * (v->bits / 8);
     return status;
 }
 
@@ -170,7 +173,12 @@ static tn_status prepare_blocks(tn_view *v, encoding *e, const tn_preparing *p, 
     w->cast = &e->cast;
     w->report = e->reports ? &e->report : NULL;
     w->pool = p->pool;
-    w->readers = (void **)(void *)p->workers;
+    e->readers = calloc(tn_pool_jobs(p->pool), sizeof *e->readers);
+    if (!e->readers)
+        return tn_fail_nomem(err);
+    for (unsigned i = 0; i < tn_pool_jobs(p->pool); i++)
+        e->readers[i] = p->workers[i];
+    w->readers = e->readers;
     w->read = read_values;
     w->source = v->input;
     w->by_items = true;
@@ -212,7 +220,7 @@ static tn_status finish_values(tn_view *v, encoding *e, const tn_preparing *p, t
     o.jobs = tn_pool_jobs(p->pool);
     tn_status status = tn_scaled_rotate(&e->plan, true, (float *)(void *)e->values.bytes, p->pool, err);
     return status ? status
-                  : tn_cast(&to, v->spill.bytes, &from, e->values.bytes, TN_HOST_ORDER, &o, err);
+                  : tn_cast(&to, e->parts[0].bytes, &from, e->values.bytes, TN_HOST_ORDER, &o, err);
 }
 
 /* As a whole. */
@@ -223,7 +231,7 @@ static tn_status prepare_whole(tn_view *v, encoding *e, const tn_preparing *p, t
     if (!status)
         status = take_values(v, e, p, err);
     if (!status && e->fakes)
-        status = tn_spill_make(&v->spill, v->place->beside, v->parts[0].nbytes, err);
+        status = tn_spill_make(&e->parts[0], v->place->beside, v->parts[0].nbytes, err);
     if (status)
         return status;
     bool apart = e->values.bytes != NULL;
@@ -233,14 +241,12 @@ static tn_status prepare_whole(tn_view *v, encoding *e, const tn_preparing *p, t
     w->cast = apart ? NULL : &e->cast;
     if (e->fakes) {
         w->dst_type = apart ? TN_FLOAT32 : v->parts[0].array.dtype;
-        w->dst = apart ? e->values.bytes : v->spill.bytes;
+        w->dst = apart ? e->values.bytes : e->parts[0].bytes;
     }
     status = tn_quantizer_encode(w, err);
     if (!status && e->fakes && apart)
         status = finish_values(v, e, p, err);
     tn_spill_free(&e->values);
-    if (!status && e->fakes)
-        v->memory = v->spill.bytes;
     return status;
 }
 
@@ -327,6 +333,7 @@ static void free_encoding(tn_view *v)
         tn_spill_free(&e->parts[i]);
     tn_spill_free(&e->values);
     tn_datatype_free(e->own);
+    free(e->readers);
     free(e);
 }
 
