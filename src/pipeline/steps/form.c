@@ -52,9 +52,9 @@ static tn_status load_made(const tn_view *v, tn_pool *pool, forming *f, tn_error
         tn_worker_free(&own[i]);
     free(own);
     free(workers);
-    f->source.tensor = input->tensor;
+    f->source.tensor = v->tensor;       /* which has the padding of its input as elements */
     f->source.tensor.parts = f->source.parts;
-    f->source.parts[0] = input->parts[0];
+    f->source.parts[0] = v->parts[0];
     f->source.parts[0].data = input->memory;
     f->is_large = true;
     return status;
@@ -125,7 +125,6 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     tn_pool *own = NULL, *pool = v->place->walk ? v->place->walk->pool : NULL;
     if (!f)
         return tn_fail_nomem(err);
-    tn_view_take_padding(v->input);
     tn_view_take_padding(v);
     tn_status status = pool ? TN_OK : tn_pool_new(1, &own, err);
     if (!status)
