@@ -25,6 +25,7 @@ typedef struct planning {
     const tn_tensor_rules *rules;
     tn_view               *view;
     uint32_t               order[TN_MAX_RANK];
+    bool                   is_cast;     /* values of codes have the type that is asked for */
 } planning;
 
 static bool is_quantizing(const tn_cast_rule *cast)
@@ -60,6 +61,7 @@ static tn_status add_decode(planning *p, tn_error *err)
     if (direct)
         o = cast->options;
     const tn_dequantize_task task = { .to = direct ? cast->dtype : TN_FLOAT32, .cast = &o };
+    p->is_cast = direct;
     if (!cast)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "its codes have no other form, layout or padding: cast it to a float type as well");
@@ -81,7 +83,16 @@ static tn_status add_dequantize(planning *p, tn_error *err)
     tn_dequantize_task task = { .to = TN_FLOAT32 };
     if (direct)
         task = (tn_dequantize_task){ cast->dtype, cast->affine.arithmetic, &cast->options };
+    p->is_cast = direct;
     return add(p, &tn_step_dequantize, &task, err);
+}
+
+/* Values of the codes, if the cast is of values. */
+static tn_status add_values(planning *p, tn_error *err)
+{
+    const tn_cast_rule *cast = p->rules->cast;
+    bool has_scales = p->view->tensor.form == TN_FORM_SCALED;
+    return has_scales && cast && !is_requantized(cast) ? add_dequantize(p, err) : TN_OK;
 }
 
 /* ---- order ---- */
@@ -292,8 +303,10 @@ static tn_status add_cast(planning *p, tn_error *err)
     const tn_cast_rule *rule = p->rules->cast;
     tn_cast_task task = { .to = rule->dtype, .options = &rule->options };
     tn_dtype from = p->view->parts[0].array.dtype;
+    if (p->is_cast)
+        return TN_OK;
     if (p->view->step == &tn_step_decode || p->view->step == &tn_step_dequantize)
-        return from == rule->dtype ? TN_OK : add(p, &tn_step_cast, &task, err);
+        return add(p, &tn_step_cast, &task, err);
     tn_status status = find_plan(p, &task.plan, err);
     if (status || (rule->dtype == from && task.plan->route == TN_ROUTE_COPY))
         return status;
@@ -385,6 +398,8 @@ static tn_status add_first(planning *p, tn_error *err)
     if (tn_form_has_datatype(p->source) && (r->cast || r->layout || r->pad || r->form))
         status = add_decode(p, err);
     if (!status && becomes_dense(p))
+        status = add_values(p, err);
+    if (!status && becomes_dense(p))
         status = add_form(p, err);
     if (!status)
         status = check_known(p, err);
@@ -397,13 +412,8 @@ static tn_status add_first(planning *p, tn_error *err)
 static tn_status add_elements(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
-    bool has_scales = p->view->tensor.form == TN_FORM_SCALED;
-    tn_status status = TN_OK;
-    if (!cast)
-        return TN_OK;
-    if (has_scales && !is_requantized(cast))
-        status = add_dequantize(p, err);
-    if (status)
+    tn_status status = add_values(p, err);
+    if (status || !cast)
         return status;
     return is_quantizing(cast) ? add_codes(p, err) : add_cast(p, err);
 }
@@ -413,9 +423,7 @@ static tn_status add_last(planning *p, tn_error *err)
     const tn_tensor_rules *r = p->rules;
     bool becomes_sparse = r->form && tn_form_is_sparse(r->form->form),
          first = becomes_sparse || (is_quantizing(r->cast) && is_by_blocks(r->cast) && !r->cast->is_virtual);
-    tn_status status = TN_OK;
-    if (first && r->cast && p->view->tensor.form == TN_FORM_SCALED)
-        status = add_dequantize(p, err);        /* scales go along the shape without padding */
+    tn_status status = first ? add_values(p, err) : TN_OK;
     if (!status && first && r->pad)
         status = add_padding(p, err);
     if (!status && becomes_sparse)
@@ -605,8 +613,8 @@ tn_status tn_plan_report(const tn_plan_place *place, const tn_tensor *source, tn
     planning p = { .place = place, .source = source, .rules = &plan->rules };
     tn_affine affine = plan->rules.cast->affine;
     tn_status status = add_before_codes(&p, arena, err);
-    if (!status && p.view->tensor.form == TN_FORM_SCALED)
-        status = add_dequantize(&p, err);
+    if (!status)
+        status = add_values(&p, err);
     if (!status)
         status = find_axis(&p, &affine.axis, err);
     affine.axis = new_axis(&p, affine.axis);
