@@ -121,10 +121,10 @@ void tn_view_free(tn_view *v)
 
 bool tn_view_has_ranges(const tn_view *v)
 {
-    if (v->memory || !v->count)
+    if (v->memory)
         return true;
     if (v->step == &tn_step_stored)
-        return tn_part_splits(&tn_stored_tensor(v)->parts[0]);
+        return !v->count || tn_part_splits(&tn_stored_tensor(v)->parts[0]);
     return v->step->apply ? tn_view_has_ranges(v->input) : v->step->make != NULL;
 }
 
