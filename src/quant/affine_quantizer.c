@@ -1,5 +1,5 @@
-/* quant/affine_quantizer.c - codes with scales along whole dimensions: the row of
- * functions that finds the scales, encodes a bundle and decodes any range. */
+/* quant/affine_quantizer.c - the quantizer of affine datatypes: integer codes with one
+ * scale per tensor or per index of a dimension. */
 #include "quant/quantizer.h"
 #include "quant/scale_search.h"
 
@@ -10,16 +10,15 @@
 #include "tensor/array.h"
 
 enum {
-    ITEM = 1 << 16,             /* elements whose range a thread looks for at a time */
-    STREAM_BYTES = 4 << 20      /* an output of this size does not stay in the cache */
+    ITEM = 1 << 16,             /* elements per item when searching scales */
+    STREAM_BYTES = 4 << 20      /* outputs of this size are written past the caches */
 };
 
-/* What the row keeps for a tensor that is being encoded. */
 typedef struct affine_state {
     tn_scale_index index;
-    float         *scale;       /* of the plan, or our own */
-    int32_t       *zero;        /* or NULL */
-    void          *own;
+    float         *scale;       /* in the part or in `own` */
+    int32_t       *zero;        /* may be NULL */
+    void          *own;         /* used if the plan has no memory for scales */
     tn_affine_plan encode, decode;      /* from and to float32 */
 } affine_state;
 
@@ -42,7 +41,7 @@ static tn_status find_scales(tn_scaled_job *j, affine_state *a, tn_error *err)
     const tn_scaled_plan *p = &j->plan;
     const tn_scale_source source = { .add = add_item, .context = j, .items = tn_div_up_u64(p->count, ITEM) };
     tn_scale_tally *tally;
-    tn_dtype from = j->turns ? TN_FLOAT32 : j->work->src_type;
+    tn_dtype from = j->rotates ? TN_FLOAT32 : j->work->src_type;
     tn_status status = tn_scale_tally_new(&p->d->affine, &p->o, from, a->index, &tally, err);
     if (status != TN_OK)
         return status;
@@ -55,7 +54,7 @@ static tn_status find_scales(tn_scaled_job *j, affine_state *a, tn_error *err)
     return status;
 }
 
-/* Uses the scales and zero points of the plan if it has memory for them. */
+/* Sets the memory of scales and zero points, and their values if the caller gives them. */
 static tn_status set_scales(const tn_scaled_job *j, affine_state *a, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
@@ -105,16 +104,16 @@ static tn_status prepare(tn_scaled_job *j, tn_error *err)
     return status ? status : set_plans(j, a, err);
 }
 
-static tn_status encode(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f, uint64_t bundle,
+static tn_status encode(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f, uint64_t batch,
                         uint64_t piece, tn_error *err)
 {
     const affine_state *a = j->state;
-    tn_job_block b = tn_job_block_of(j, w, bundle);
+    tn_job_block b = tn_job_block_of(j, w, batch);
     (void)piece;
     tn_status status =
         tn_affine_encode(&a->encode, b.codes, b.x, b.n, b.first, j->plan.rank, j->plan.shape, err);
     if (status == TN_OK)
-        tn_job_give(j, w, f, &b);
+        tn_job_decode_block(j, w, f, &b);
     return status;
 }
 
@@ -128,7 +127,7 @@ static void end(tn_scaled_job *j)
 
 /* --- decoding ------------------------------------------------------------------------ */
 
-/* Scales and zero points where floats may lie. */
+/* Copies scales and zero points: parts may not be aligned. */
 static tn_status copy_scales(tn_part_values *v, tn_affine_task *task, tn_error *err)
 {
     const tn_scaled_plan *p = v->plan;
@@ -169,7 +168,7 @@ static const uint8_t *codes_at(const tn_part_values *v, uint64_t element)
     return data->data + (tn_packed_byte(element, data->bits) - data->from);
 }
 
-/* Codes that do not begin on a byte come with those before them. */
+/* Decodes codes that do not begin on a byte, together with those before them. */
 static size_t read_head(const tn_part_values *v, uint64_t first, size_t n, float *y)
 {
     enum { ON_BYTES = 8 };      /* codes of any width */
@@ -199,19 +198,19 @@ static void close(tn_part_values *v)
     v->scales = NULL;
 }
 
-/* --- the row -------------------------------------------------------------------------- */
+/* --- the quantizer --------------------------------------------------------------------- */
 
 static tn_status check(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)
 {
-    bool gives = o->rule == TN_SCALE_GIVEN;
+    bool given = o->rule == TN_SCALE_GIVEN;
     if (o->unpacked || o->ggml || o->store != TN_UNKNOWN)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "%s has one way to store codes: expected none of unpacked, store and ggml", d->text);
-    if (!gives && o->rule != TN_SCALE_MAX && o->rule != TN_SCALE_MSE)
+    if (!given && o->rule != TN_SCALE_MAX && o->rule != TN_SCALE_MSE)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "%s has no exponents as scales: expected the scale rule %d, %d or %d but found %d",
                        d->text, TN_SCALE_MAX, TN_SCALE_MSE, TN_SCALE_GIVEN, (int)o->rule);
-    if (gives && o->percentile != 0 && o->percentile != 100)
+    if (given && o->percentile != 0 && o->percentile != 100)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a scale is given or found by a percentile, not both");
     return TN_OK;

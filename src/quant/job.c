@@ -1,4 +1,4 @@
-/* quant/job.c - what is needed to encode a tensor: memory, casts, fast functions. */
+/* quant/job.c - set up the encoding of a tensor: memory and casts. */
 #include "quant/quantizer.h"
 
 #include <stdlib.h>
@@ -6,16 +6,16 @@
 #include "base/checked.h"
 #include "tensor/array.h"
 
-enum { ITEM = 1 << 17 };        /* values a thread takes at a time, where tiles are small */
+enum { ITEM = 1 << 17 };        /* default values per item; large tiles have more */
 
 typedef tn_scaled_job job;
 typedef tn_scaled_scratch scratch;
 typedef tn_scaled_result result;
 typedef tn_scaled_group group;
 
-/* --- ways -------------------------------------------------------------------------- */
+/* --- kinds of plans ----------------------------------------------------------------- */
 
-/* Whether pieces of groups need nothing but the group's scale and zero point. */
+/* Whether a scale and a zero point are all that the pieces of a tile share. */
 static bool has_plain_pieces(const tn_scaled_plan *p)
 {
     return !p->d->of && !p->d->offset_bits && p->d->number.kind != TN_NUMBER_CODEBOOK;
@@ -26,20 +26,20 @@ bool tn_scaled_streams(const tn_scaled_plan *p)
     return tn_scaled_is_flat(p) && (tn_scaled_pieces(p) == 1 || has_plain_pieces(p));
 }
 
-/* Items begin and end with a block, as rows do. */
-bool tn_scaled_turns(const tn_scaled_plan *p)
+/* Items and rows must begin and end with a block of the rotation. */
+bool tn_scaled_rotates(const tn_scaled_plan *p)
 {
     uint64_t size = p->o.rotation.size,
-             columns = tn_scaled_pieces(p) > 1 ? p->piece_columns : p->run * p->tile_columns;
+             columns = tn_scaled_pieces(p) > 1 ? p->piece_columns : p->batch_across * p->tile_columns;
     return size && p->count && tn_scaled_streams(p) && (columns >= p->columns || columns % size == 0);
 }
 
 /* --- memory ------------------------------------------------------------------------- */
 
-/* Lays the arrays of a worker out in one block, the widest elements first. */
-static void divide(const job *j, scratch *w)
+/* The widest elements come first, so that all arrays are aligned. */
+static void lay_out_arrays(const job *j, scratch *w)
 {
-    size_t n = j->most_values;
+    size_t n = j->max_values;
     uint8_t *p = w->block;
     w->index = (uint64_t *)(void *)p;
     w->elements = p += n * sizeof(uint64_t);
@@ -47,24 +47,24 @@ static void divide(const job *j, scratch *w)
     w->y = w->x + n;
     w->last[0] = w->y + n;
     w->last[1] = w->last[0] + n;
-    w->turned = w->last[1] + n;
-    w->made = w->turned + j->most_turned;
+    w->rotated = w->last[1] + n;
+    w->decoded = w->rotated + j->max_rotated;
     w->tile = (tn_tile){ .x = w->x, .index = w->index, .scratch = w->y,
-                         .code = (uint32_t *)(void *)(w->made + j->most_turned) };
+                         .code = (uint32_t *)(void *)(w->decoded + j->max_rotated) };
     w->tile.offset = (uint8_t *)(w->tile.code + n);
     w->tile.meta = w->tile.offset + n;
     w->tile.mask = w->tile.meta + n;
     p = w->tile.mask + n;
-    for (unsigned i = 0; i < TN_SCALED_FIELDS; p += j->most_bytes[i++])
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; p += j->max_bytes[i++])
         w->window[i] = p;
 }
 
 tn_status tn_scratch_fit(const job *j, scratch *w, tn_error *err)
 {
     size_t each = sizeof(uint64_t) * 2 + sizeof(float) * 4 + sizeof(uint32_t) + 3,
-           size = j->most_values * each + 2 * j->most_turned * sizeof(float);
+           size = j->max_values * each + 2 * j->max_rotated * sizeof(float);
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
-        size += j->most_bytes[i];
+        size += j->max_bytes[i];
     if (size > w->size) {
         free(w->block);
         w->block = malloc(size);
@@ -72,7 +72,7 @@ tn_status tn_scratch_fit(const job *j, scratch *w, tn_error *err)
     }
     if (!w->block)
         return tn_fail_nomem(err);
-    divide(j, w);
+    lay_out_arrays(j, w);
     return TN_OK;
 }
 
@@ -84,7 +84,7 @@ void tn_scratch_free(scratch *w)
 
 static tn_status set_result(const job *j, result *f, tn_error *err)
 {
-    size_t tiles = (size_t)(j->plan.run * j->plan.lanes);
+    size_t tiles = (size_t)(j->plan.batch_across * j->plan.batch_inner);
     f->ranges = calloc(tiles, sizeof *f->ranges);
     f->squares = calloc(tiles, sizeof *f->squares);
     return f->ranges && f->squares ? tn_result_fit(j, f, err) : tn_fail_nomem(err);
@@ -92,11 +92,11 @@ static tn_status set_result(const job *j, result *f, tn_error *err)
 
 tn_status tn_result_fit(const job *j, result *f, tn_error *err)
 {
-    if (f->cap >= j->most_given && f->bytes)
+    if (f->cap >= j->max_result && f->bytes)
         return TN_OK;
     free(f->bytes);
-    f->bytes = malloc(j->most_given + 1);
-    f->cap = f->bytes ? j->most_given : 0;
+    f->bytes = malloc(j->max_result + 1);
+    f->cap = f->bytes ? j->max_result : 0;
     return f->bytes ? TN_OK : tn_fail_nomem(err);
 }
 
@@ -120,27 +120,27 @@ static tn_status set_groups(job *j, tn_error *err)
     return j->groups ? TN_OK : tn_fail_nomem(err);
 }
 
-/* Columns that a bundle of a flat plan has at most. */
-static uint64_t bundle_columns(const tn_scaled_plan *p)
+/* Flat plans: the most columns of a batch. */
+static uint64_t batch_columns(const tn_scaled_plan *p)
 {
-    return tn_min_u64(tn_min_u64(p->run, p->tiles_across) * p->tile_columns, p->columns);
+    return tn_min_u64(tn_min_u64(p->batch_across, p->tiles_across) * p->tile_columns, p->columns);
 }
 
-/* Finds the bytes of each field that an item has at most, and returns its values. */
-static uint64_t window_sizes(job *j)
+/* Sets the most bytes of each field per item.  Returns the most values per item. */
+static uint64_t set_window_sizes(job *j)
 {
     const tn_scaled_plan *p = &j->plan;
     bool pieces = tn_scaled_pieces(p) > 1;
-    uint64_t columns = pieces ? tn_min_u64(p->piece_columns, p->columns) : bundle_columns(p),
+    uint64_t columns = pieces ? tn_min_u64(p->piece_columns, p->columns) : batch_columns(p),
              rows = pieces ? p->piece_rows : j->per_item * p->tile_rows;
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
         if (j->windows && p->fields[i].nbytes)
-            j->most_bytes[i] = (size_t)(pieces && i > 0 ? tn_scaled_byte_at(p, i, 0, p->columns)
+            j->max_bytes[i] = (size_t)(pieces && i > 0 ? tn_scaled_byte_at(p, i, 0, p->columns)
                                                         : rows * tn_scaled_byte_at(p, i, 0, columns));
     return rows * columns;
 }
 
-/* As many codes as tiles that are reported on together have at most. */
+/* Fills j->last with n codes each. */
 static tn_status set_last(job *j, uint64_t n, tn_error *err)
 {
     uint32_t codes[2];
@@ -159,24 +159,23 @@ static tn_status set_last(job *j, uint64_t n, tn_error *err)
 static tn_status set_up(job *j, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
-    uint64_t size = p->piece_rows * p->piece_columns, n = tn_min_u64(p->count, TN_SCALED_LOOK),
+    uint64_t size = p->piece_rows * p->piece_columns, n = tn_min_u64(p->count, TN_SCALED_MEASURE),
              item = j->work->item ? j->work->item : ITEM;
     n = size > n ? size : n;
-    j->per_item = item / (size * p->lanes * tn_min_u64(p->run, p->tiles_across)) + 1;
-    j->per_item = tn_min_u64(j->per_item, p->bundles);
-    uint64_t values = window_sizes(j);
-    if (j->windows && tn_scaled_pieces(p) == 1 && bundle_columns(p) > n)
-        n = bundle_columns(p);
-    j->most_values = (size_t)n;
-    if (j->gives)
-        j->most_given = j->gives_values ? (size_t)values * j->given_size : j->most_bytes[0];
-    if (j->turns)
-        j->most_turned = (size_t)(values > n ? values : n);
+    j->per_item = item / (size * p->batch_inner * tn_min_u64(p->batch_across, p->tiles_across)) + 1;
+    j->per_item = tn_min_u64(j->per_item, p->batches);
+    uint64_t values = set_window_sizes(j);
+    if (j->windows && tn_scaled_pieces(p) == 1 && batch_columns(p) > n)
+        n = batch_columns(p);
+    j->max_values = (size_t)n;
+    if (j->by_items)
+        j->max_result = j->wants_values ? (size_t)values * j->out_size : j->max_bytes[0];
+    if (j->rotates)
+        j->max_rotated = (size_t)(values > n ? values : n);
     tn_status status = j->windows && j->work->report ? set_last(j, n, err) : TN_OK;
     return status ? status : set_groups(j, err);
 }
 
-/* What the threads of the pool need; items that others work on need none of it. */
 static tn_status set_workers(job *j, tn_error *err)
 {
     unsigned results = tn_pool_results(j->work->pool), jobs = tn_pool_jobs(j->work->pool);
@@ -224,42 +223,42 @@ static size_t bytes_of(tn_dtype dtype)
 static tn_status set_casts(job *j, tn_error *err)
 {
     const tn_scaled_work *w = j->work;
-    j->src_type = j->turns ? TN_FLOAT32 : w->src_type;
+    j->src_type = j->rotates ? TN_FLOAT32 : w->src_type;
     j->src_size = bytes_of(j->src_type);
     tn_status status = tn_cast_plan_make(&j->widen, TN_FLOAT32, j->src_type, TN_HOST_ORDER, NULL, err);
     if (status == TN_OK)
-        status = tn_cast_plan_make(&j->take, TN_FLOAT32, w->src_type, TN_HOST_ORDER, NULL, err);
-    if (status != TN_OK || !j->gives_values)
+        status = tn_cast_plan_make(&j->cast_in, TN_FLOAT32, w->src_type, TN_HOST_ORDER, NULL, err);
+    if (status != TN_OK || !j->wants_values)
         return status;
-    j->dst_type = j->turns ? TN_FLOAT32 : w->dst_type;
+    j->dst_type = j->rotates ? TN_FLOAT32 : w->dst_type;
     j->dst_size = bytes_of(j->dst_type);
-    j->given_size = bytes_of(w->dst_type);
-    status =
-        tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER, j->turns ? NULL : w->cast, err);
+    j->out_size = bytes_of(w->dst_type);
+    status = tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER,
+                               j->rotates ? NULL : w->cast, err);
     return status ? status
-                  : tn_cast_plan_make(&j->give, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
+                  : tn_cast_plan_make(&j->cast_out, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
 }
 
-/* Packed numbers that no item has for itself are put into bytes that are 0. */
+/* Clears packed numbers that several items share.  Items clear the others. */
 static void clear_parts(const job *j)
 {
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++) {
         const tn_scaled_field *field = &j->plan.fields[i];
-        bool of_items = j->windows && (i == 0 || tn_scaled_pieces(&j->plan) == 1);
-        if (field->data && field->bits < 8 && !of_items)
+        bool item_clears = j->windows && (i == 0 || tn_scaled_pieces(&j->plan) == 1);
+        if (field->data && field->bits < 8 && !item_clears)
             memset(field->data, 0, (size_t)field->nbytes);
     }
 }
 
-tn_status tn_scaled_job_new(const tn_scaled_work *work, job **made, tn_error *err)
+tn_status tn_scaled_job_new(const tn_scaled_work *work, job **out, tn_error *err)
 {
     const tn_scaled_plan *p = work->plan;
-    job *j = *made = calloc(1, sizeof *j);      /* cast plans: too large for a stack */
+    job *j = *out = calloc(1, sizeof *j);       /* too large for a stack */
     if (!j)
         return tn_fail_nomem(err);
     *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p),
-                .turns = tn_scaled_turns(p), .gives = work->by_items };
-    j->gives_values = tn_dtype_get(work->dst_type) && (work->dst || j->gives);
+                .rotates = tn_scaled_rotates(p), .by_items = work->by_items };
+    j->wants_values = tn_dtype_get(work->dst_type) && (work->dst || j->by_items);
     if (!p->count)
         return TN_OK;
     clear_parts(j);

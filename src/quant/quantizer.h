@@ -1,51 +1,49 @@
-/* quant/quantizer.h - values into codes with scales, and back: the one interface
- * that all others use.
+/* quant/quantizer.h - quantize and dequantize tensors: the interface for the rest of
+ * the library.
  *
- * A datatype on a tensor of some shape is a plan (scaled_plan.h).  The plan cuts
- * the tensor into bundles.  One row of functions says what the parts are, encodes a
- * bundle and decodes any range; threads, casts, rotations, reports and the order
- * of results are the same for all (run.c, scaled_back.c).  There are two rows:
+ * A plan (scaled_plan.h) applies a datatype to a tensor of a given shape and divides
+ * it into batches.  A quantizer is a table of functions: it defines the parts,
+ * encodes a batch and decodes any range of elements.  Threads, casts, rotations,
+ * reports and the order of results are common to all quantizers (run.c,
+ * scaled_back.c).  There are two:
  *
- *     affine   one scale for the tensor or for each index of a dimension
- *              (affine_quantizer.c)
- *     tiles    scales of tiles, and all that a number spec and a scale spec can
- *              say (tiles.c)
+ *     affine   one scale per tensor, or per index of a dimension (affine_quantizer.c)
+ *     tiles    scales of tiles: all datatypes NUMBER|SCALE (tiles.c)
  *
- * Block types with a layout of their own are one row more. */
+ * A block type with its own layout is one more quantizer. */
 #ifndef TN_QUANT_QUANTIZER_H
 #define TN_QUANT_QUANTIZER_H
 
 #include "quant/affine.h"
 #include "quant/job.h"
 
-/* The values of a plan's parts: any range, by any number of threads. */
+/* Decodes the parts of a plan.  Several threads may read different ranges. */
 typedef struct tn_part_values {
     const tn_scaled_plan *plan;
     float           tensor_scale;
-    const tn_affine_plan *affine;       /* or NULL... */
-    void           *scales;     /* ...and a copy of what it needs: parts may lie anywhere */
-    bool            stream;     /* they go past the caches */
+    const tn_affine_plan *affine;       /* affine datatypes only */
+    void           *scales;     /* its scales and zero points, aligned; parts may not be */
+    bool            stream;     /* write values past the caches */
 } tn_part_values;
 
 typedef struct tn_quantizer {
     const char *name;
-    /* Whether a text is meant to be one of its datatypes, and which it is. */
+    /* Whether a text looks like one of its datatypes. */
     bool      (*is_text)(const char *text);
     tn_status (*parse)(const char *text, tn_datatype **datatype, tn_error *err);
-    /* The parts of a tensor; *shapes is empty, the tensor's shape was checked. */
+    /* Adds the parts of a tensor to *shapes, which is empty.  The shape of the tensor is valid. */
     tn_status (*shapes)(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *shapes,
                         tn_error *err);
-    /* What it refuses of options. */
     tn_status (*check)(const tn_datatype *d, const tn_quantize_options *o, tn_error *err);
-    /* The passes over all values that come before encoding, for example to find scales.  A tensor may
-     * have no values.  May be NULL. */
+    /* Runs the passes over all values that precede encoding, for example to find scales.  The tensor may
+     * be empty.  May be NULL. */
     tn_status (*prepare)(tn_scaled_job *job, tn_error *err);
-    /* Encodes bundle `bundle`, or piece `piece` of its tiles, into the fields of w->view.  Any thread.
-     * TN_ERR_LOSS: a NaN that has no code. */
+    /* Encodes one batch, or one piece of each of its tiles, into the fields of w->view.  Thread-safe.
+     * TN_ERR_LOSS: a NaN has no code. */
     tn_status (*encode)(const tn_scaled_job *job, tn_scaled_scratch *w, tn_scaled_result *result,
-                        uint64_t bundle, uint64_t piece, tn_error *err);
+                        uint64_t batch, uint64_t piece, tn_error *err);
     void      (*end)(tn_scaled_job *job);       /* frees job->state; may be NULL */
-    /* The floating-point environment is the default one. */
+    /* Decoding.  The floating-point environment is the default one. */
     tn_status (*open)(tn_part_values *values, tn_error *err);
     void      (*read)(const tn_part_values *values, uint64_t first, size_t n, float *y);
     void      (*close)(tn_part_values *values);         /* may be NULL */
@@ -53,7 +51,7 @@ typedef struct tn_quantizer {
 
 extern const tn_quantizer tn_affine_quantizer, tn_tile_quantizer;
 
-/* The row whose datatype a text is meant to be (quantizer.c). */
+/* The quantizer whose datatype a text looks like (quantizer.c). */
 const tn_quantizer *tn_quantizer_for(const char *text);
 
 static inline const tn_quantizer *tn_quantizer_of(const tn_datatype *d)
@@ -66,13 +64,13 @@ static inline tn_status tn_quantizer_check(const tn_datatype *d, const tn_quanti
     return tn_quantizer_of(d)->check(d, o, err);
 }
 
-/* With work->src: codes, or what they stand for, or a report on them (run.c). */
+/* Encodes work->src into the parts, decodes the codes into work->dst, adds to the report (run.c). */
 tn_status tn_quantizer_encode(const tn_scaled_work *work, tn_error *err);
 
-/* Values of the plan's parts in order, without work->src (scaled_back.c). */
+/* Decodes the parts of the plan into work->dst (scaled_back.c). */
 tn_status tn_quantizer_decode(const tn_scaled_work *work, tn_error *err);
 
-/* The plan and its parts live as long as the values; to be closed after a failure too. */
+/* The plan and its parts must outlive the values.  Close them after a failure too. */
 static inline tn_status tn_part_values_open(tn_part_values *v, const tn_scaled_plan *plan, bool stream,
                                             tn_error *err)
 {

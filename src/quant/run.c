@@ -1,9 +1,9 @@
-/* quant/run.c - all values of a tensor into codes with scales, over several threads.
+/* quant/run.c - encode a tensor with several threads.
  *
- * A thread takes an item: some bundles of tiles, or one piece of the tiles of a
- * bundle.  It rotates the values if that is asked for, lets the row of the
- * datatype encode them, and gives what the codes stand for.  Items are handed
- * out in order. */
+ * A thread takes an item: some batches of tiles, or one piece of each tile of a
+ * batch.  It rotates the values if needed, calls the quantizer to encode them, and
+ * decodes the codes again if values or a report are wanted.  Results are used in
+ * the order of items. */
 #include "quant/quantizer.h"
 #include "quant/rotate.h"
 
@@ -14,7 +14,7 @@ typedef tn_scaled_job job;
 typedef tn_scaled_scratch scratch;
 typedef tn_scaled_result result;
 
-enum { REPLACED = 1 << 20 };    /* codes that a thread replaces at a time */
+enum { REPLACED = 1 << 20 };    /* codes per item of replace_all() */
 
 /* --- values -------------------------------------------------------------------------- */
 
@@ -58,49 +58,50 @@ tn_status tn_job_open_values(const job *j, scratch *w, result *f, uint64_t first
     w->src_first = work->read ? first : 0;
     w->dst = work->dst;
     w->dst_first = 0;
-    if (j->gives_values && j->gives) {
+    if (j->wants_values && j->by_items) {
         w->dst = f->bytes;
         w->dst_first = first;
-        f->nbytes = (size_t)n * j->given_size;
+        f->nbytes = (size_t)n * j->out_size;
     }
-    if (status || !j->turns)
+    if (status || !j->rotates)
         return status;
-    tn_cast_block(&j->take, w->turned, w->src + (first - w->src_first) * size, (size_t)n, 0, 0, NULL, NULL);
-    tn_rotate_blocks(&j->plan.o.rotation, false, w->turned, n / j->plan.o.rotation.size);
-    w->src = (const uint8_t *)w->turned;
+    w->src += (first - w->src_first) * size;
+    tn_cast_block(&j->cast_in, w->rotated, w->src, (size_t)n, 0, 0, NULL, NULL);
+    tn_rotate_blocks(&j->plan.o.rotation, false, w->rotated, n / j->plan.o.rotation.size);
+    w->src = (const uint8_t *)w->rotated;
     w->src_first = first;
-    if (j->gives_values) {
-        w->dst = (uint8_t *)w->made;
+    if (j->wants_values) {
+        w->dst = (uint8_t *)w->decoded;
         w->dst_first = first;
     }
     return TN_OK;
 }
 
-/* Rotates back what was rotated, and casts it to the type that was asked for. */
+/* Undoes the rotation of an item's decoded values and casts them to the output type. */
 static void close_values(const job *j, scratch *w, result *f, uint64_t first, uint64_t n)
 {
-    if (!j->turns || !j->gives_values)
+    if (!j->rotates || !j->wants_values)
         return;
-    uint8_t *to = j->gives ? f->bytes : (uint8_t *)j->work->dst + first * j->given_size;
-    tn_rotate_blocks(&j->plan.o.rotation, true, w->made, n / j->plan.o.rotation.size);
-    tn_cast_block(&j->give, to, w->made, (size_t)n, 0, 0, NULL, NULL);
+    uint8_t *to = j->by_items ? f->bytes : (uint8_t *)j->work->dst + first * j->out_size;
+    tn_rotate_blocks(&j->plan.o.rotation, true, w->decoded, n / j->plan.o.rotation.size);
+    tn_cast_block(&j->cast_out, to, w->decoded, (size_t)n, 0, 0, NULL, NULL);
 }
 
-/* --- bundles in order ------------------------------------------------------------------ */
+/* --- blocks -------------------------------------------------------------------------- */
 
-tn_job_block tn_job_block_of(const job *j, scratch *w, uint64_t bundle)
+tn_job_block tn_job_block_of(const job *j, scratch *w, uint64_t batch)
 {
     const tn_scaled_plan *p = &w->view;
-    tn_scaled_place at = tn_scaled_place_at(p, bundle, 0, 0);
+    tn_scaled_place at = tn_scaled_place_at(p, batch, 0, 0);
     uint64_t row = at.outer * p->rows + at.down, column = at.across * p->tile_columns,
-             end = tn_min_u64(column + p->run * p->tile_columns, p->columns);
+             end = tn_min_u64(column + p->batch_across * p->tile_columns, p->columns);
     tn_job_block b = { .first = row * p->columns + column, .n = (size_t)(end - column) };
     b.x = tn_job_floats(j, w, b.first, b.n);
     b.codes = p->data.data + (tn_scaled_byte_at(p, 0, row, column) - p->data.from);
     return b;
 }
 
-void tn_job_give(const job *j, scratch *w, result *f, const tn_job_block *b)
+void tn_job_decode_block(const job *j, scratch *w, result *f, const tn_job_block *b)
 {
     const tn_quantizer *q = tn_quantizer_of(j->plan.d);
     tn_scaled_plan last = w->view;
@@ -129,7 +130,7 @@ tn_job_item tn_job_item_of(const job *j, uint64_t item)
     if (pieces > 1)
         return (tn_job_item){ item / pieces, item / pieces + 1, item % pieces };
     uint64_t first = item * j->per_item;
-    return (tn_job_item){ first, tn_min_u64(first + j->per_item, j->plan.bundles), 0 };
+    return (tn_job_item){ first, tn_min_u64(first + j->per_item, j->plan.batches), 0 };
 }
 
 tn_scaled_row tn_job_elements(const job *j, const tn_job_item *s, tn_scaled_place *first,
@@ -137,26 +138,27 @@ tn_scaled_row tn_job_elements(const job *j, const tn_job_item *s, tn_scaled_plac
 {
     const tn_scaled_plan *p = &j->plan;
     *first = tn_scaled_place_at(p, s->first, 0, s->piece);
-    *last = tn_scaled_place_at(p, s->end - 1, tn_scaled_bundle_tiles(p, s->end - 1) - 1, s->piece);
+    *last = tn_scaled_place_at(p, s->end - 1, tn_scaled_batch_tiles(p, s->end - 1) - 1, s->piece);
     tn_scaled_row begin = tn_scaled_row_at(p, first, 0), end = tn_scaled_row_at(p, last, last->rows - 1);
     return (tn_scaled_row){ begin.first, end.first + end.n - begin.first };
 }
 
-/* Memory of an item for a field of which the plan has none.  Packed numbers are put into bytes that are 0. */
+/* Gives a field without memory a window for bytes [from, to).  Clears packed numbers, which are written by
+ * OR. */
 static void open_window(const job *j, scratch *w, result *f, unsigned i, uint64_t from, uint64_t to)
 {
     tn_scaled_field *field = &w->view.fields[i];
-    bool given = i == 0 && j->gives && !j->gives_values, own = !field->data || given;
+    bool is_result = i == 0 && j->by_items && !j->wants_values, own = !field->data || is_result;
     w->window_bytes[i] = field->nbytes ? (size_t)(to - from) : 0;
     if (!field->nbytes)
         return;
     if (own) {
-        field->data = given ? f->bytes : w->window[i];
+        field->data = is_result ? f->bytes : w->window[i];
         field->from = from;
     }
-    if (given)
+    if (is_result)
         f->nbytes = (size_t)(to - from);
-    /* others are of several items */
+    /* else several items share the bytes: clear_parts() clears them */
     if (field->bits < 8 && (own || i == 0 || tn_scaled_pieces(&j->plan) == 1))
         memset(field->data + (from - field->from), 0, (size_t)(to - from));
 }
@@ -171,7 +173,7 @@ static void open_windows(const job *j, scratch *w, result *f, const tn_scaled_pl
     open_window(j, w, f, 0, tn_scaled_byte_at(p, 0, tn_scaled_first_row(p, first), from + first->column),
                 tn_scaled_byte_at(p, 0, tn_scaled_first_row(p, last) + last->rows - 1,
                                   to + last->column + end));
-    for (unsigned i = 1; i < TN_SCALED_FIELDS; i++)     /* numbers of tiles, of which this may be a piece */
+    for (unsigned i = 1; i < TN_SCALED_FIELDS; i++)     /* whole tiles, even if the item has pieces */
         open_window(j, w, f, i, tn_scaled_byte_at(p, i, tn_scaled_tile_row(p, first), from),
                     tn_scaled_byte_at(p, i, tn_scaled_tile_row(p, last), pieces ? p->columns : to + end));
 }
@@ -201,7 +203,7 @@ tn_status tn_job_run_item(const job *j, uint64_t item, scratch *w, result *f, tn
     if (status || j->gather)
         return status;
     close_values(j, w, f, own.first, own.n);
-    if (j->stores && j->gives && !j->gives_values)
+    if (j->stores && j->by_items && !j->wants_values)
         replace_codes(j, f->bytes, f->nbytes);
     return TN_OK;
 }
@@ -227,7 +229,7 @@ static tn_status emit(void *context, uint64_t item, unsigned number, tn_error *e
 
 uint64_t tn_job_items(const job *j)
 {
-    uint64_t pieces = tn_scaled_pieces(&j->plan), items = j->plan.bundles * pieces;
+    uint64_t pieces = tn_scaled_pieces(&j->plan), items = j->plan.batches * pieces;
     if (!j->plan.count)
         return 0;
     return pieces == 1 ? tn_div_up_u64(items, j->per_item) : items;
@@ -246,7 +248,7 @@ tn_status tn_job_prepare(job *j, tn_error *err)
     return q->prepare ? q->prepare(j, err) : TN_OK;
 }
 
-/* --- all ----------------------------------------------------------------------------- */
+/* --- whole tensors ------------------------------------------------------------------- */
 
 static tn_status replace_some(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
@@ -273,7 +275,7 @@ tn_status tn_quantizer_encode(const tn_scaled_work *work, tn_error *err)
         status = tn_job_prepare(j, err);
     if (status == TN_OK && p->count)
         status = tn_job_round(j, err);
-    if (status == TN_OK && j->stores && p->data.data)   /* at the end: nobody reads codes back then */
+    if (status == TN_OK && j->stores && p->data.data)   /* last: pieces are decoded before */
         status = replace_all(j, err);
     tn_scaled_job_free(j);
     return status;

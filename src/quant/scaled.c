@@ -1,5 +1,4 @@
-/* quant/scaled.c - tensors as small codes with scales: the public
- * functions, and what they refuse. */
+/* quant/scaled.c - the public functions: tn_quantize(), tn_dequantize(), tn_fake_quantize(). */
 #include "quant/scaled.h"
 
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "quant/rotate.h"
 #include "quant/scaled_plan.h"
 
-/* --- what is refused ------------------------------------------------------------- */
+/* --- checks ---------------------------------------------------------------------- */
 
 static tn_status check_mode(const tn_quantize_options *o, tn_error *err)
 {
@@ -30,16 +29,16 @@ static tn_status check_mode(const tn_quantize_options *o, tn_error *err)
     return TN_OK;
 }
 
-/* ggml has this one datatype, and one way to make it. */
+/* ggml has one such datatype and one rule for its scales. */
 static tn_status check_ggml(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)
 {
     if (d->number.dtype != TN_FLOAT4_E2M1 || d->scale.dtype != TN_FLOAT8_E8M0 || d->dims != 1 ||
         d->tile[0] != 32 || d->subtile || d->of)
-        return tn_fail(err, TN_ERR_ARGUMENT, "ggml's way is known for e2m1fnuz|e8m0_t32 but found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, "the ggml dialect needs e2m1fnuz|e8m0_t32 but found %s",
                        d->text);
     if (o->round != TN_ROUND_EVEN || o->rule != TN_SCALE_MAX)
         return tn_fail(err, TN_ERR_ARGUMENT,
-                       "ggml has ties and a scale rule of its own: expected rounding %d and scale "
+                       "the ggml dialect has its own ties and scale rule: expected rounding %d and scale "
                        "mode %d but found %d and %d", TN_ROUND_EVEN, TN_SCALE_MAX, (int)o->round,
                        (int)o->rule);
     return TN_OK;
@@ -51,7 +50,7 @@ static tn_status check_store(const tn_datatype *d, const tn_quantize_options *o,
     if (o->store == TN_UNKNOWN)
         return TN_OK;
     if (!o->unpacked)
-        return tn_fail(err, TN_ERR_ARGUMENT, "numbers are not packed: expected `unpacked` beside `store`");
+        return tn_fail(err, TN_ERR_ARGUMENT, "`store` needs `unpacked`: float8 numbers are not packed");
     return tn_datatype_store_codes(d, o->store, codes, err);
 }
 
@@ -110,23 +109,21 @@ static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_ar
     return status ? status : tn_scaled_check_rotation(plan, err);
 }
 
-/* --- what is done to all of a tensor ------------------------------------------------ */
+/* --- work ------------------------------------------------------------------------ */
 
 tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_pool *pool, tn_error *err)
 {
-    if (!plan->o.rotation.size || tn_scaled_turns(plan))
+    if (!plan->o.rotation.size || tn_scaled_rotates(plan))
         return TN_OK;
     return tn_rotate(&plan->o.rotation, back, plan->outer * plan->rows, plan->columns, plan->inner, x, pool,
                      err);
 }
 
-/* --- the work -------------------------------------------------------------------- */
-
-/* Elements narrower than a byte share bytes with those of other tiles, and
- * values that are rotated across rows are so as a whole: they go through a copy. */
+/* Elements narrower than a byte share bytes with other tiles.  A rotation that items
+ * cannot apply is applied to the whole tensor. */
 static bool needs_copy(const tn_scaled_plan *plan, const tn_array *array)
 {
-    return tn_dtype_get(array->dtype)->bits < 8 || (plan->o.rotation.size && !tn_scaled_turns(plan));
+    return tn_dtype_get(array->dtype)->bits < 8 || (plan->o.rotation.size && !tn_scaled_rotates(plan));
 }
 
 static tn_status new_copy(uint64_t count, float **copy, tn_error *err)
@@ -178,20 +175,18 @@ static tn_status run_copied(tn_scaled_work *w, bool encodes, const tn_array *arr
     return status;
 }
 
-/* From values to codes or to what they become, or from codes to values. */
-static tn_status go(const tn_scaled_plan *plan, const tn_array *array, bool encodes, const void *src,
-                    void *dst, tn_quantize_stats *report, tn_error *err)
+static tn_status run_all(tn_scaled_work w, bool encodes, const tn_array *array, tn_error *err)
 {
-    tn_scaled_work w = { .plan = plan, .src_type = array->dtype, .src = src, .dst_type = array->dtype,
-                         .dst = dst, .report = report };
-    tn_status status = tn_pool_new(plan->o.jobs, &w.pool, err);
+    w.src_type = w.dst_type = array->dtype;
+    if (w.report)
+        *w.report = (tn_quantize_stats){ 0 };
+    tn_status status = tn_pool_new(w.plan->o.jobs, &w.pool, err);
     if (status == TN_OK)
-        status = needs_copy(plan, array) ? run_copied(&w, encodes, array, err) : run(&w, encodes, err);
+        status = needs_copy(w.plan, array) ? run_copied(&w, encodes, array, err) : run(&w, encodes, err);
     tn_pool_free(w.pool);
     return status;
 }
 
-/* Every part that has bytes is there. */
 static tn_status check_parts(const tn_scaled_plan *plan, tn_error *err)
 {
     static const char *const roles[TN_SCALED_FIELDS] = { "data", "scale", "zero", "offset", "meta", "mask" };
@@ -210,11 +205,8 @@ tn_status tn_fake_quantize(const tn_datatype *d, const tn_array *array, const vo
 {
     tn_scaled_plan plan;
     tn_status status = prepare(&plan, d, array, dst || report ? src : NULL, NULL, options, err);
-    if (status != TN_OK)
-        return status;
-    if (report)
-        *report = (tn_quantize_stats){ 0 };
-    return go(&plan, array, true, src, dst, report, err);
+    const tn_scaled_work w = { .plan = &plan, .src = src, .dst = dst, .report = report };
+    return status ? status : run_all(w, true, array, err);
 }
 
 tn_status tn_quantize(const tn_datatype *d, const tn_array *array, const void *src, void *const *parts,
@@ -224,11 +216,8 @@ tn_status tn_quantize(const tn_datatype *d, const tn_array *array, const void *s
     tn_status status = prepare(&plan, d, array, parts ? src : NULL, parts, options, err);
     if (status == TN_OK)
         status = check_parts(&plan, err);
-    if (status != TN_OK)
-        return status;
-    if (report)
-        *report = (tn_quantize_stats){ 0 };
-    return go(&plan, array, true, src, NULL, report, err);
+    const tn_scaled_work w = { .plan = &plan, .src = src, .report = report };
+    return status ? status : run_all(w, true, array, err);
 }
 
 static tn_status dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts, void *dst,
@@ -239,13 +228,11 @@ static tn_status dequantize(const tn_datatype *d, const tn_array *array, const v
     tn_scaled_shapes shapes = { 0 };
     if (d && array && parts && tn_scaled_shapes_for(d, array->rank, array->shape, &shapes, NULL) == TN_OK)
         for (uint32_t i = 0; i < shapes.count; i++)
-            own[i] = (void *)(uintptr_t)parts[i];       /* which are only read */
+            own[i] = (void *)(uintptr_t)parts[i];       /* only read */
     tn_status status = prepare(&plan, d, array, parts ? dst : NULL, own, options, err);
     if (status == TN_OK)
         status = check_parts(&plan, err);
-    if (status != TN_OK)
-        return status;
-    return go(&plan, array, false, NULL, dst, NULL, err);
+    return status ? status : run_all((tn_scaled_work){ .plan = &plan, .dst = dst }, false, array, err);
 }
 
 tn_status tn_dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts,
@@ -263,7 +250,7 @@ tn_status tn_dequantize(const tn_datatype *d, const tn_array *array, const void 
     if (status)
         return status;
     o.store = TN_UNKNOWN;
-    o.ggml = false;             /* a way to choose codes */
+    o.ggml = false;             /* affects encoding only */
     status = dequantize(stored, array, parts, dst, &o, err);
     tn_datatype_free(stored);
     return status;

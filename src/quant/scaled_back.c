@@ -1,8 +1,6 @@
-/* quant/scaled_back.c - the values of a scaled tensor, in row-major order,
- * over several threads. */
+/* quant/scaled_back.c - decode a tensor with several threads. */
 #include "quant/rotate.h"
 #include "quant/quantizer.h"
-#include "quant/scaled_fast.h"
 
 #include <stdlib.h>
 
@@ -11,8 +9,8 @@
 #include "tensor/array.h"
 
 enum {
-    ITEM = 1 << 16,             /* values a thread takes at a time */
-    STREAM_BYTES = 4 << 20      /* an output of this size does not stay in the cache */
+    ITEM = 1 << 16,             /* values per item */
+    STREAM_BYTES = 4 << 20      /* outputs of this size are written past the caches */
 };
 
 typedef struct job {
@@ -23,7 +21,7 @@ typedef struct job {
     float       *values;        /* ITEM per worker */
 } job;
 
-/* float32 is made where it goes, if it is aligned there. */
+/* Decodes directly into an aligned float32 output, else into a buffer. */
 static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
@@ -34,14 +32,14 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
     bool direct = j->narrow.route == TN_ROUTE_COPY && (uintptr_t)to % _Alignof(float) == 0;
     float *y = direct ? (float *)(void *)to : j->values + (size_t)use.scratch * ITEM;
     tn_part_values_read(&j->parts, first, n, y);
-    if (tn_scaled_turns(w->plan))
+    if (tn_scaled_rotates(w->plan))
         tn_rotate_blocks(&w->plan->o.rotation, true, y, n / w->plan->o.rotation.size);
     return direct ? TN_OK : tn_cast_block(&j->narrow, to, y, n, first, w->plan->rank, w->plan->shape, err);
 }
 
 tn_status tn_quantizer_decode(const tn_scaled_work *w, tn_error *err)
 {
-    job *j = calloc(1, sizeof *j);      /* a cast plan: too large for a stack */
+    job *j = calloc(1, sizeof *j);      /* too large for a stack */
     if (!j)
         return tn_fail_nomem(err);
     const tn_ordered task = { .work = work, .context = j };
@@ -50,11 +48,11 @@ tn_status tn_quantizer_decode(const tn_scaled_work *w, tn_error *err)
     tn_status status = j->values ? TN_OK : tn_fail_nomem(err);
     if (status == TN_OK)
         status = tn_cast_plan_make(&j->narrow, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
-    bool past_the_cache = status == TN_OK && j->narrow.route == TN_ROUTE_COPY &&
-                          (uintptr_t)w->dst % _Alignof(float) == 0 && !tn_scaled_turns(w->plan) &&
-                          w->plan->count * sizeof(float) >= STREAM_BYTES;
+    bool stream = status == TN_OK && j->narrow.route == TN_ROUTE_COPY &&
+                  (uintptr_t)w->dst % _Alignof(float) == 0 && !tn_scaled_rotates(w->plan) &&
+                  w->plan->count * sizeof(float) >= STREAM_BYTES;
     if (status == TN_OK)
-        status = tn_part_values_open(&j->parts, w->plan, past_the_cache, err);
+        status = tn_part_values_open(&j->parts, w->plan, stream, err);
     if (status == TN_OK)
         status = tn_pool_run(w->pool, tn_div_up_u64(w->plan->count, ITEM), &task, err);
     tn_part_values_close(&j->parts);

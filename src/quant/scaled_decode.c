@@ -1,10 +1,10 @@
-/* quant/scaled_decode.c - the values of codes with scales.
+/* quant/scaled_decode.c - decode any range of a tiled tensor.
  *
- * Where tiles lie along rows, or are matrices of them, a row is gone through in
- * stretches of whole tiles: their scales and what else they share become arrays
- * of levels, their codes bytes or words, and a kernel makes values of both.
- * What a window cuts off at its ends is done a subtile at a time.  Where tiles
- * lie along other dimensions, each value of a row has a level of its own.
+ * Tiles along the last dimension, and matrix tiles, are decoded row by row, several
+ * whole tiles per kernel call.  Scales, zero points and mappings become arrays of
+ * levels, codes become bytes or words, and a kernel computes the values.  Partial
+ * tiles at both ends of the range are decoded one subtile per call.  If tiles are
+ * along another dimension, each value of a row has its own level.
  *
  * The floating-point environment is the default one. */
 #include "quant/scaled_fast.h"
@@ -16,61 +16,58 @@
 #include <math.h>
 
 enum {
-    CHUNK  = 4096,              /* codes decoded at once */
-    LEVELS = 1024,              /* scales and so on at once */
-    BLOCK  = 512,               /* values made in the cache at once that go past it... */
-    LINE   = 16                 /* ...in lines of so many */
+    CHUNK  = 4096,              /* codes per kernel call */
+    LEVELS = 1024,              /* levels per kernel call */
+    BLOCK  = 512,               /* values decoded in the cache before they are streamed */
+    LINE   = 16                 /* values per cache line */
 };
 
-/* Numbers of a part from one of its bytes on: packed, or words. */
+/* Consecutive numbers of a part, packed or words. */
 typedef struct run {
-    const uint8_t *data;        /* or NULL: there are none */
-    uint64_t at;                /* the byte in it; in a window it counts modulo 2^64 until there is an
-                                 * index */
+    const uint8_t *data;        /* NULL: none */
+    uint64_t at;                /* first byte; wraps below 0 in a window until an index is added */
     unsigned bits;
 } run;
 
-/* How the codes of one spec become values. */
-typedef struct meaning {
+/* Decodes the codes of one number spec. */
+typedef struct decoder {
     const tn_number_spec *spec;
     tn_decode_number number;
-    tn_decode_fn decode;        /* or NULL: a number that kernels do not know */
-    unsigned     width;         /* logarithm of the bytes of a code that is not packed */
-    bool         exact;         /* float32, float16 or bfloat16 as a plain cast has it */
-} meaning;
+    tn_decode_fn decode;        /* NULL: no kernel */
+    unsigned     width;         /* log2 of the bytes per code, if not packed */
+    bool         exact;         /* a plain cast from float32, float16 or bfloat16 */
+} decoder;
 
-/* All that does not depend on the place. */
+/* What is constant for a plan. */
 typedef struct reader {
     const tn_scaled_plan    *p;
     const tn_decode_kernels *k;
-    meaning  number, scale, zero;
+    decoder  number, scale, zero;
     float    tensor_scale;
-    unsigned data_bits;         /* of a code as it is stored */
-    uint64_t columns;           /* of what is taken as a row: several where nothing lies between them */
-    uint64_t tile, unit;        /* columns of a tile, of a subtile or all of it */
-    uint64_t units, tile_units; /* subtiles side by side, and in all rows of a tile */
-    uint64_t at_once;           /* whole tiles that fit below; 0: not one */
-    bool     stream;            /* values go past the caches */
+    unsigned data_bits;         /* of a stored code */
+    uint64_t columns;           /* of a row; rows without gaps are joined */
+    uint64_t tile, unit;        /* columns of a tile, of a subtile (or of the tile if it has none) */
+    uint64_t units, tile_units; /* subtiles per row of a tile, per tile */
+    uint64_t at_once;           /* whole tiles that fit the scratch; 0: none */
+    bool     stream;            /* write values past the caches */
 } reader;
 
-/* What a stretch is made of on the way. */
-typedef struct desk {
+typedef struct scratch {
     _Alignas(64) float block[LINE + BLOCK];
     float    slots[CHUNK + TN_DECODE_SPARE];
     uint8_t  codes[CHUNK + TN_DECODE_SPARE];
-    uint8_t  numbers[LEVELS + TN_DECODE_SPARE];         /* codes of scales and zero points that are packed */
+    uint8_t  numbers[LEVELS + TN_DECODE_SPARE];         /* unpacked codes of scales and zero points */
     uint8_t  offsets[LEVELS + TN_DECODE_SPARE], mappings[LEVELS + TN_DECODE_SPARE];
     float tile_scales[LEVELS + TN_DECODE_SPARE], scales[LEVELS + TN_DECODE_SPARE],
         shifts[LEVELS + TN_DECODE_SPARE];
     int32_t  zeros[LEVELS + TN_DECODE_SPARE];
-} desk;
+} scratch;
 
-/* One row of tiles: where the numbers of its first tile are. */
-typedef struct line {
+/* The numbers of the first tile of a row of tiles. */
+typedef struct tile_row {
     run data, scale, zero, offset, meta, mask;
-    uint64_t unit;              /* of a row that is not the first of its tiles: the number of its first
-                                 * subtile */
-} line;
+    uint64_t unit;              /* matrix tiles: index in the tile of the row's first subtile */
+} tile_row;
 
 /* --- numbers --------------------------------------------------------------------- */
 
@@ -100,17 +97,18 @@ static void set_float(tn_decode_number *c, const tn_number_spec *spec)
     }
 }
 
-/* A float with a bias beyond float32's, or an integer zero point so wide that a difference is no int32_t. */
-static bool is_odd(const tn_number_spec *spec, const tn_datatype *d)
+/* Whether kernels cannot decode a number: its bias is beyond float32's, or its integer zero point is so wide
+ * that a difference overflows int32_t. */
+static bool needs_scalar(const tn_number_spec *spec, const tn_datatype *d)
 {
     if (spec->kind == TN_NUMBER_UINT)
         return d->zero.kind != TN_NUMBER_FLOAT && d->zero.bits > 30;
     return spec->kind == TN_NUMBER_FLOAT && spec->bias > 127;
 }
 
-static meaning meaning_of(const tn_decode_kernels *k, const tn_number_spec *spec, const tn_datatype *d)
+static decoder decoder_of(const tn_decode_kernels *k, const tn_number_spec *spec, const tn_datatype *d)
 {
-    meaning m = { .spec = spec, .width = spec->bits <= 8 ? 0 : spec->bits <= 16 ? 1 : 2 };
+    decoder m = { .spec = spec, .width = (spec->bits > 8 ? 1u : 0u) + (spec->bits > 16) };
     tn_decode_number *c = &m.number;
     c->ones = (UINT32_C(2) << (spec->bits - 1)) - 1;
     c->sign = UINT32_C(1) << (spec->bits - 1);
@@ -136,11 +134,11 @@ static meaning meaning_of(const tn_decode_kernels *k, const tn_number_spec *spec
         if (spec->bias <= 127)
             set_float(c, spec);
     }
-    m.decode = is_odd(spec, d) ? NULL : k->decode[c->kind][m.width];
+    m.decode = needs_scalar(spec, d) ? NULL : k->decode[c->kind][m.width];
     return m;
 }
 
-static float odd_value(const meaning *m, uint32_t code, const tn_decode_levels *l, uint64_t level)
+static float scalar_value(const decoder *m, uint32_t code, const tn_decode_levels *l, uint64_t level)
 {
     float value = m->spec->kind == TN_NUMBER_UINT
                       ? l->scale[level] * (float)((int64_t)(code & m->number.ones) - l->zero[level])
@@ -157,7 +155,7 @@ static void decode_exact(tn_dtype type, float *y, const uint8_t *codes, size_t n
         tn_cast_kernels_get()->to_f32[type](y, codes, n, &nothing);
 }
 
-static void decode(const meaning *m, float *y, const uint8_t *codes, size_t n, const tn_decode_levels *l)
+static void decode(const decoder *m, float *y, const uint8_t *codes, size_t n, const tn_decode_levels *l)
 {
     if (m->exact) {
         decode_exact(m->spec->dtype, y, codes, n);
@@ -168,22 +166,17 @@ static void decode(const meaning *m, float *y, const uint8_t *codes, size_t n, c
         return;
     }
     for (size_t i = 0; i < n; i++)
-        y[i] = odd_value(m, (uint32_t)tn_code_get(codes, i, 8u << m->width), l, i / l->each);
+        y[i] = scalar_value(m, (uint32_t)tn_code_get(codes, i, 8u << m->width), l, i / l->each);
 }
 
-/* --- where they are ---------------------------------------------------------------- */
+/* --- runs of numbers --------------------------------------------------------------- */
 
 static run run_at(const tn_scaled_field *field, uint64_t byte)
 {
     return (run){ field->data, byte - field->from, field->bits };
 }
 
-static uint64_t bytes_of(unsigned bits, uint64_t n)
-{
-    return bits < 8 ? tn_packed_bytes(n, bits) : n * (tn_scaled_word(bits) / 8);
-}
-
-/* Packed number `i`, the bytes of which lie `step` apart. */
+/* Number `i` of packed numbers whose bytes are `step` apart. */
 static uint8_t packed_at(const run *r, uint64_t i, uint64_t step)
 {
     uint64_t byte = r->at + tn_packed_byte(i, r->bits) * step;
@@ -193,7 +186,7 @@ static uint8_t packed_at(const run *r, uint64_t i, uint64_t step)
     return (uint8_t)(word >> bit & ((1u << r->bits) - 1));
 }
 
-/* Numbers [first, first + n) as bytes or words: where they are, or unpacked. */
+/* Numbers [first, first + n) as bytes or words: in place, or in `unpacked`. */
 static const uint8_t *codes_at(const reader *r, const run *from, uint64_t first, size_t n, uint8_t *unpacked)
 {
     size_t head = 0;
@@ -207,8 +200,8 @@ static const uint8_t *codes_at(const reader *r, const run *from, uint64_t first,
     return unpacked;
 }
 
-/* Number `i` of each of n runs side by side, which are a byte, or else a word, apart. */
-static const uint8_t *codes_beside(const run *from, uint64_t i, uint64_t step, size_t n, uint8_t *unpacked)
+/* Number `i` of each of n runs that are interleaved: a byte apart if packed, else a word. */
+static const uint8_t *inner_codes(const run *from, uint64_t i, uint64_t step, size_t n, uint8_t *unpacked)
 {
     if (from->bits >= 8)
         return from->data + from->at;
@@ -219,8 +212,8 @@ static const uint8_t *codes_beside(const run *from, uint64_t i, uint64_t step, s
 
 /* --- levels ---------------------------------------------------------------------------- */
 
-/* Scales of n tiles. */
-static void make_scales(const reader *r, const uint8_t *codes, size_t n, float *scales)
+/* Scales of n tiles; 1 without codes. */
+static void decode_scales(const reader *r, const uint8_t *codes, size_t n, float *scales)
 {
     for (size_t i = 0; i < n && !codes; i++)
         scales[i] = 1;
@@ -228,7 +221,7 @@ static void make_scales(const reader *r, const uint8_t *codes, size_t n, float *
         decode(&r->scale, scales, codes, n, &(tn_decode_levels){ .each = LEVELS, .scale = &r->tensor_scale });
 }
 
-static void make_zeros(const reader *r, desk *w, const uint8_t *codes, size_t n)
+static void decode_zeros(const reader *r, scratch *w, const uint8_t *codes, size_t n)
 {
     static const float one = 1;
     if (r->p->d->zero.kind == TN_NUMBER_FLOAT)
@@ -237,27 +230,35 @@ static void make_zeros(const reader *r, desk *w, const uint8_t *codes, size_t n)
         tn_decode_integers(w->zeros, codes, n, r->zero.width, r->p->d->zero.bits);
 }
 
-/* Scales of n subtiles, `each` of which are of one tile, less their offsets. */
-static void make_unit_scales(const reader *r, desk *w, size_t each, size_t n)
+/* Scales of n subtiles, `each` per tile: the scale of the tile reduced by the offset. */
+static void decode_unit_scales(const reader *r, scratch *w, size_t each, size_t n)
 {
     static const tn_decode_number offset = { .kind = TN_DECODE_HALVED, .ones = 3 };
     r->k->decode[TN_DECODE_HALVED][0](w->scales, w->offsets, n, &offset,
                                       &(tn_decode_levels){ .each = each, .scale = w->tile_scales });
 }
 
-static tn_decode_levels levels_of(const desk *w, uint64_t each)
+static tn_decode_levels levels_of(const scratch *w, uint64_t each)
 {
     return (tn_decode_levels){ (size_t)each, w->scales, w->zeros, w->shifts, w->mappings };
 }
 
 /* --- one row of tiles -------------------------------------------------------------------- */
 
-/* A few bits for each of some subtiles of some tiles, the numbers of each tile on bytes of its own. */
-static void unit_codes(const reader *r, const run *from, uint64_t tile, size_t tiles, uint64_t first,
-                       size_t units, uint8_t *codes)
+/* `units` subtiles from `first` of each of some tiles. */
+typedef struct unit_span {
+    uint64_t tile;
+    size_t   tiles;
+    uint64_t first;
+    size_t   units;
+} unit_span;
+
+/* Offsets or mappings of subtiles.  Each tile begins on a byte. */
+static void unit_codes(const reader *r, const run *from, const unit_span *s, uint8_t *codes)
 {
     uint64_t bytes = tn_packed_bytes(r->tile_units, from->bits);
-    run own = { from->data, from->at + tile * bytes, from->bits };
+    size_t tiles = s->tiles, units = s->units;
+    run own = { from->data, from->at + s->tile * bytes, from->bits };
     if (!from->data) {
         memset(codes, 0, tiles * units);
     } else if (units == r->tile_units && units * from->bits % 8 == 0) {
@@ -270,35 +271,43 @@ static void unit_codes(const reader *r, const run *from, uint64_t tile, size_t t
     } else {
         for (size_t t = 0; t < tiles; t++, own.at += bytes)
             for (size_t u = 0; u < units; u++)
-                codes[t * units + u] = packed_at(&own, first + u, 1);
+                codes[t * units + u] = packed_at(&own, s->first + u, 1);
     }
 }
 
-/* Levels of some subtiles of each of some tiles. */
-static void read_levels(const reader *r, desk *w, const line *l, uint64_t tile, size_t tiles, uint64_t first,
-                        size_t units)
+static void read_levels(const reader *r, scratch *w, const tile_row *l, unit_span s)
 {
     const tn_datatype *d = r->p->d;
-    bool shared = units == 1 && !d->offset_bits;        /* there is nothing but the tile's scale */
+    uint64_t tile = s.tile;
+    size_t tiles = s.tiles, n = s.tiles * s.units;
+    bool shared = s.units == 1 && !d->offset_bits;      /* levels are the scales of tiles */
+    s.first += l->unit;
     const uint8_t *codes = l->scale.data ? codes_at(r, &l->scale, tile, tiles, w->numbers) : NULL;
-    make_scales(r, codes, tiles, shared ? w->scales : w->tile_scales);
+    decode_scales(r, codes, tiles, shared ? w->scales : w->tile_scales);
     if (!shared) {
-        unit_codes(r, &l->offset, tile, tiles, l->unit + first, units, w->offsets);
-        make_unit_scales(r, w, units, tiles * units);
+        unit_codes(r, &l->offset, &s, w->offsets);
+        decode_unit_scales(r, w, s.units, n);
     }
     if (d->has_zero)
-        make_zeros(r, w, codes_at(r, &l->zero, tile, tiles, w->numbers), tiles);
+        decode_zeros(r, w, codes_at(r, &l->zero, tile, tiles, w->numbers), tiles);
     if (d->number.kind == TN_NUMBER_CODEBOOK) {
-        unit_codes(r, &l->meta, tile, tiles, l->unit + first, units, w->mappings);
-        memset(w->mappings + tiles * units, 0, TN_DECODE_SPARE);
+        unit_codes(r, &l->meta, &s, w->mappings);
+        memset(w->mappings + n, 0, TN_DECODE_SPARE);
     }
 }
 
-/* Sends values [first, first + some) of n, which lie in the block where they lie
- * in lines of y, past the caches.  What does not end a line waits for the rest
- * of it, or at both ends goes as usual. */
-static void pour(const reader *r, desk *w, float *y, size_t lead, size_t first, size_t some, size_t n)
+/* Values between the beginning of the cache line and y. */
+static size_t lead_of(const float *y)
 {
+    return (uintptr_t)y / sizeof *y % LINE;
+}
+
+/* Streams values [first, first + some) of n from the block to y.  The block has the
+ * same alignment to cache lines as y.  A partial line at the end of the block waits
+ * for the next block.  Partial lines at both ends of y are copied. */
+static void stream_block(const reader *r, scratch *w, float *y, size_t first, size_t some, size_t n)
+{
+    size_t lead = lead_of(y);
     size_t begin = first == 0 && lead ? LINE : 0, end = (lead + some) / LINE * LINE, rest = lead + some - end;
     if (begin)
         memcpy(y, w->block + lead, (LINE - lead) * sizeof *y);
@@ -306,14 +315,8 @@ static void pour(const reader *r, desk *w, float *y, size_t lead, size_t first, 
     memcpy(first + some == n ? y + (n - rest) : w->block, w->block + end, rest * sizeof *y);
 }
 
-/* Values past the beginning of the line that y begins in. */
-static size_t lead_of(const float *y)
-{
-    return (uintptr_t)y / sizeof *y % LINE;
-}
-
-/* Values to where they go. */
-static void put_values(const reader *r, desk *w, const uint8_t *codes, size_t n, const tn_decode_levels *l,
+/* Decodes n values into y. */
+static void put_values(const reader *r, scratch *w, const uint8_t *codes, size_t n, const tn_decode_levels *l,
                        float *y)
 {
     if (!r->stream || n < BLOCK) {
@@ -325,12 +328,12 @@ static void put_values(const reader *r, desk *w, const uint8_t *codes, size_t n,
         const tn_decode_levels rest = { l->each, l->scale + at, l->zero + at, l->shift + at,
                                         l->mapping + at };
         decode(&r->number, w->block + lead, codes + (i << r->number.width), some, &rest);
-        pour(r, w, y, lead, i, some, n);
+        stream_block(r, w, y, i, some, n);
     }
 }
 
-/* Slots to where they go. */
-static void put_slots(const reader *r, desk *w, const uint8_t *mask, size_t n, float *y)
+/* Expands the kept values into y. */
+static void put_slots(const reader *r, scratch *w, const uint8_t *mask, size_t n, float *y)
 {
     const tn_datatype *d = r->p->d;
     if (!r->stream || n < BLOCK) {
@@ -340,12 +343,12 @@ static void put_slots(const reader *r, desk *w, const uint8_t *mask, size_t n, f
     for (size_t i = 0, lead = lead_of(y); i < n; i += BLOCK) {
         size_t some = n - i < BLOCK ? n - i : BLOCK;
         r->k->expand(w->block + lead, w->slots + i / d->of * d->keep, mask + i / 8, some, d->keep, d->of);
-        pour(r, w, y, lead, i, some, n);
+        stream_block(r, w, y, i, some, n);
     }
 }
 
-/* Values that are stored though they were left out. */
-static void leave_out(const reader *r, const line *l, uint64_t column, size_t n, float *y)
+/* Unpacked sparse data has a code for every value: clears the dropped ones. */
+static void clear_left_out(const reader *r, const tile_row *l, uint64_t column, size_t n, float *y)
 {
     const tn_datatype *d = r->p->d;
     for (size_t i = 0, used = 0; i < n; i++) {
@@ -357,15 +360,14 @@ static void leave_out(const reader *r, const line *l, uint64_t column, size_t n,
     }
 }
 
-/* Columns from the beginning of a group on; either it or they begin on a byte of the mask, or they end with
- * it. */
-static void decode_sparse(const reader *r, desk *w, const line *l, uint64_t column, size_t n,
+/* Columns from the beginning of a group.  They begin on a byte of the mask, or are within one group. */
+static void decode_sparse(const reader *r, scratch *w, const tile_row *l, uint64_t column, size_t n,
                           const tn_decode_levels *levels, float *y)
 {
     const tn_datatype *d = r->p->d;
     if (r->p->o.unpacked) {
         decode(&r->number, y, codes_at(r, &l->data, column, n, w->codes), n, levels);
-        leave_out(r, l, column, n, y);
+        clear_left_out(r, l, column, n, y);
         return;
     }
     size_t slots = (size_t)tn_div_up_u64(n, d->of) * d->keep;
@@ -375,18 +377,19 @@ static void decode_sparse(const reader *r, desk *w, const line *l, uint64_t colu
     put_slots(r, w, column % 8 ? &shifted : mask, n, y);
 }
 
-/* How many codes whole groups of columns have. */
+/* The number of codes that `columns` columns of whole groups have. */
 static uint64_t codes_of(const reader *r, uint64_t columns)
 {
     const tn_datatype *d = r->p->d;
     return d->of && !r->p->o.unpacked ? columns / d->of * d->keep : columns;
 }
 
-static void decode_tiles(const reader *r, desk *w, const line *l, uint64_t column, size_t tiles, float *y)
+static void decode_tiles(const reader *r, scratch *w, const tile_row *l, uint64_t column, size_t tiles,
+                         float *y)
 {
     size_t n = tiles * (size_t)r->tile;
     bool single = tiles * r->units == 1;
-    read_levels(r, w, l, column / r->tile, tiles, 0, (size_t)r->units);
+    read_levels(r, w, l, (unit_span){ column / r->tile, tiles, 0, (size_t)r->units });
     tn_decode_levels levels = levels_of(w, single ? CHUNK : codes_of(r, r->unit));
     if (r->p->d->of)
         decode_sparse(r, w, l, column, n, &levels, y);
@@ -394,15 +397,15 @@ static void decode_tiles(const reader *r, desk *w, const line *l, uint64_t colum
         put_values(r, w, codes_at(r, &l->data, column, n, w->codes), n, &levels, y);
 }
 
-/* Some of a subtile, or of a tile that has none; returns how many. */
-static size_t decode_some(const reader *r, desk *w, const line *l, uint64_t column, size_t n, float *y)
+/* Decodes at most n values of one subtile, or of one tile without subtiles.  Returns how many. */
+static size_t decode_some(const reader *r, scratch *w, const tile_row *l, uint64_t column, size_t n, float *y)
 {
     const tn_datatype *d = r->p->d;
     uint64_t in_tile = column % r->tile, skip = d->of ? column % d->of : 0;
     const tn_decode_levels levels = levels_of(w, CHUNK);
     float group[16];
     n = (size_t)tn_min_u64(n, tn_min_u64(CHUNK, r->unit - in_tile % r->unit));
-    read_levels(r, w, l, column / r->tile, 1, in_tile / r->unit, 1);
+    read_levels(r, w, l, (unit_span){ column / r->tile, 1, in_tile / r->unit, 1 });
     if (!d->of) {
         put_values(r, w, codes_at(r, &l->data, column, n, w->codes), n, &levels, y);
         return n;
@@ -417,7 +420,7 @@ static size_t decode_some(const reader *r, desk *w, const line *l, uint64_t colu
     return n;
 }
 
-static void decode_line(const reader *r, desk *w, const line *l, uint64_t column, size_t n, float *y)
+static void decode_row(const reader *r, scratch *w, const tile_row *l, uint64_t column, size_t n, float *y)
 {
     for (size_t done; n; column += done, y += done, n -= done) {
         uint64_t tiles = column % r->tile ? 0 : tn_min_u64(r->at_once, n / r->tile);
@@ -431,15 +434,6 @@ static void decode_line(const reader *r, desk *w, const line *l, uint64_t column
 
 /* --- a reader ------------------------------------------------------------------------------ */
 
-/* How long the rows of packed data are. */
-static uint64_t data_last(const tn_scaled_plan *p)
-{
-    const tn_datatype *d = p->d;
-    uint32_t dim = d->dim < 0 ? p->rank - (uint32_t)-d->dim : (uint32_t)d->dim;
-    return d->of && dim + 1 == p->rank ? p->slots : p->last;
-}
-
-/* Tiles of so many columns. */
 static void set_tile(reader *r, uint64_t columns, uint64_t rows)
 {
     const tn_datatype *d = r->p->d;
@@ -463,31 +457,30 @@ static reader reader_of(const tn_decode_kernels *k, const tn_scaled_plan *p, flo
     const tn_datatype *d = p->d;
     reader r = { .p = p, .k = k, .tensor_scale = d->has_tensor_scale ? tensor_scale : 1,
                  .data_bits = p->data.bits };
-    r.number = meaning_of(k, &d->number, d);
+    r.number = decoder_of(k, &d->number, d);
     r.number.exact = tn_datatype_is_exact(d);
     if (d->scope != TN_SCOPE_NONE)
-        r.scale = meaning_of(k, &d->scale, d);
+        r.scale = decoder_of(k, &d->scale, d);
     if (d->has_zero)
-        r.zero = meaning_of(k, &d->zero, d);
-    if (p->data.bits < 8 && data_last(p) == 1)          /* rows of one code have a byte each */
+        r.zero = decoder_of(k, &d->zero, d);
+    if (p->data.bits < 8 && tn_scaled_data_row(p) == 1) /* a row of one code takes a byte */
         r.data_bits = 8;
     return r;
 }
 
-/* Whether so many numbers end on a byte. */
-static bool ends_well(const tn_scaled_field *field, unsigned bits, uint64_t n)
+static bool ends_on_byte(const tn_scaled_field *field, unsigned bits, uint64_t n)
 {
-    return !field->data || bits >= 8 || tn_packed_bit(n, bits) == 0;
+    return !field->data || tn_scaled_ends_on_byte(bits, n);
 }
 
-/* Whether nothing lies between the numbers of one row of tiles and those of the next. */
+/* Whether there is no gap between the numbers of two rows of tiles. */
 static bool rows_are_joined(const reader *r)
 {
     const tn_scaled_plan *p = r->p;
     return (p->d->dims == 0 || (p->tile_rows == 1 && p->columns % p->tile_columns == 0)) &&
-           ends_well(&p->data, r->data_bits, p->slots) &&
-           ends_well(&p->scale, p->scale.bits, p->tiles_across) &&
-           ends_well(&p->zero, p->zero.bits, p->tiles_across) && ends_well(&p->mask, 1, p->columns);
+           ends_on_byte(&p->data, r->data_bits, p->slots) &&
+           ends_on_byte(&p->scale, p->scale.bits, p->tiles_across) &&
+           ends_on_byte(&p->zero, p->zero.bits, p->tiles_across) && ends_on_byte(&p->mask, 1, p->columns);
 }
 
 static void set_rows(reader *r)
@@ -498,15 +491,15 @@ static void set_rows(reader *r)
     set_tile(r, joined && p->d->dims == 0 ? p->count : p->tile_columns, p->tile_rows);
 }
 
-static line line_at(const reader *r, uint64_t row)
+static tile_row tile_row_at(const reader *r, uint64_t row)
 {
     const tn_scaled_plan *p = r->p;
     uint64_t down = row / p->rows * p->tiles_down + row % p->rows / p->tile_rows,
              tile = down * p->tiles_across;
-    line l = {
-        .data = run_at(&p->data, row * bytes_of(r->data_bits, p->slots)),
-        .scale = run_at(&p->scale, down * bytes_of(p->scale.bits, p->tiles_across)),
-        .zero = run_at(&p->zero, down * bytes_of(p->zero.bits, p->tiles_across)),
+    tile_row l = {
+        .data = run_at(&p->data, row * tn_scaled_field_bytes(r->data_bits, p->slots)),
+        .scale = run_at(&p->scale, down * tn_scaled_field_bytes(p->scale.bits, p->tiles_across)),
+        .zero = run_at(&p->zero, down * tn_scaled_field_bytes(p->zero.bits, p->tiles_across)),
         .offset = run_at(&p->offset, tile * tn_packed_bytes(r->tile_units, p->offset.bits)),
         .meta = run_at(&p->meta, tile * tn_packed_bytes(r->tile_units, p->meta.bits)),
         .mask = run_at(&p->mask, row * tn_packed_bytes(p->columns, 1)),
@@ -516,20 +509,19 @@ static line line_at(const reader *r, uint64_t row)
     return l;
 }
 
-/* --- rows across tiles ------------------------------------------------------------------------ */
+/* --- tiles along other dimensions -------------------------------------------------------------- */
 
-/* One element of the tensor; those beside it in the dimensions within have tiles of their own. */
-typedef struct spot {
+/* The position of one element.  Its neighbours in the inner dimensions are in other tiles. */
+typedef struct position {
     uint64_t outer, row, column, inner;
-    uint64_t down, tile;        /* the numbers of its row of tiles and of its tile, without the dimensions
-                                 * within */
-    uint64_t unit;              /* in the tile */
-} spot;
+    uint64_t down, tile;        /* index of its row of tiles, of its tile; without the inner dimensions */
+    uint64_t unit;              /* index of its subtile in the tile */
+} position;
 
-static spot spot_of(const reader *r, uint64_t element)
+static position position_of(const reader *r, uint64_t element)
 {
     const tn_scaled_plan *p = r->p;
-    spot at = { .inner = element % p->inner, .column = element / p->inner % p->columns };
+    position at = { .inner = element % p->inner, .column = element / p->inner % p->columns };
     uint64_t row = element / p->inner / p->columns;
     at.outer = row / p->rows;
     at.row = row % p->rows;
@@ -540,18 +532,18 @@ static spot spot_of(const reader *r, uint64_t element)
     return at;
 }
 
-/* Scales or zero points of tiles side by side. */
-static const uint8_t *numbers_beside(const reader *r, desk *w, const tn_scaled_field *field, const spot *at,
-                                     size_t n)
+/* Scales or zero points of the tiles of n neighbours. */
+static const uint8_t *inner_numbers(const reader *r, scratch *w, const tn_scaled_field *field,
+                                    const position *at, size_t n)
 {
     const tn_scaled_plan *p = r->p;
-    uint64_t row = at->down * bytes_of(field->bits, p->tiles_across) * p->inner + at->inner;
+    uint64_t row = at->down * tn_scaled_field_bytes(field->bits, p->tiles_across) * p->inner + at->inner;
     uint64_t word = (at->tile * p->inner + at->inner) * (tn_scaled_word(field->bits) / 8);
     run from = run_at(field, field->bits < 8 ? row : word);
-    return codes_beside(&from, at->column / p->tile_columns, p->inner, n, w->numbers);
+    return inner_codes(&from, at->column / p->tile_columns, p->inner, n, w->numbers);
 }
 
-static void units_beside(const reader *r, const tn_scaled_field *field, const spot *at, size_t n,
+static void inner_units(const reader *r, const tn_scaled_field *field, const position *at, size_t n,
                          uint8_t *codes)
 {
     uint64_t bytes = tn_packed_bytes(r->tile_units, field->bits);
@@ -560,24 +552,24 @@ static void units_beside(const reader *r, const tn_scaled_field *field, const sp
         codes[i] = field->data ? packed_at(&from, at->unit, r->p->inner) : 0;
 }
 
-static void read_levels_beside(const reader *r, desk *w, const spot *at, size_t n)
+static void read_inner_levels(const reader *r, scratch *w, const position *at, size_t n)
 {
     const tn_scaled_plan *p = r->p;
-    make_scales(r, p->scale.data ? numbers_beside(r, w, &p->scale, at, n) : NULL, n,
+    decode_scales(r, p->scale.data ? inner_numbers(r, w, &p->scale, at, n) : NULL, n,
                 p->d->offset_bits ? w->tile_scales : w->scales);
     if (p->d->offset_bits) {
-        units_beside(r, &p->offset, at, n, w->offsets);
-        make_unit_scales(r, w, 1, n);
+        inner_units(r, &p->offset, at, n, w->offsets);
+        decode_unit_scales(r, w, 1, n);
     }
     if (p->d->has_zero)
-        make_zeros(r, w, numbers_beside(r, w, &p->zero, at, n), n);
+        decode_zeros(r, w, inner_numbers(r, w, &p->zero, at, n), n);
     if (p->d->number.kind == TN_NUMBER_CODEBOOK) {
-        units_beside(r, &p->meta, at, n, w->mappings);
+        inner_units(r, &p->meta, at, n, w->mappings);
         memset(w->mappings + n, 0, TN_DECODE_SPARE);
     }
 }
 
-/* The run that an element of data, in rows of the last dimension, stands in, and where there. */
+/* The row of data that an element is in, and its index there. */
 static run data_run(const reader *r, uint64_t element, uint64_t *index)
 {
     const tn_scaled_plan *p = r->p;
@@ -588,14 +580,13 @@ static run data_run(const reader *r, uint64_t element, uint64_t *index)
     return from;
 }
 
-/* a or b, without a branch: nothing can foresee which values were left out. */
+/* first ? a : b without a branch: which values are dropped is not predictable. */
 static uint8_t pick(bool first, uint8_t a, uint8_t b)
 {
     return (uint8_t)(b ^ ((a ^ b) & -first));
 }
 
-/* Values without a slot become 0. */
-static void clear_others(float *y, const uint8_t *slots, size_t n, unsigned keep)
+static void clear_without_slot(float *y, const uint8_t *slots, size_t n, unsigned keep)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
@@ -605,8 +596,8 @@ static void clear_others(float *y, const uint8_t *slots, size_t n, unsigned keep
     }
 }
 
-/* Which of the slots of its group each of the values side by side has; `keep`: none. */
-static void slots_beside(const reader *r, const spot *at, size_t n, uint8_t *slots)
+/* The slot of each of n neighbours in its group; `keep`: dropped. */
+static void inner_slots(const reader *r, const position *at, size_t n, uint8_t *slots)
 {
     const tn_scaled_plan *p = r->p;
     const run mask = run_at(&p->mask, at->outer * tn_packed_bytes(p->columns, 1) * p->inner + at->inner);
@@ -623,8 +614,9 @@ static void slots_beside(const reader *r, const spot *at, size_t n, uint8_t *slo
     }
 }
 
-/* The codes in these slots; where there is none, any.  All slots of the values are unpacked for it. */
-static void sparse_codes_beside(const reader *r, desk *w, const spot *at, const uint8_t *slots, size_t n)
+/* The codes in these slots; any code for dropped values.  Unpacks all slots. */
+static void inner_sparse_codes(const reader *r, scratch *w, const position *at, const uint8_t *slots,
+                               size_t n)
 {
     const tn_scaled_plan *p = r->p;
     unsigned word = tn_scaled_word(r->data_bits);
@@ -645,37 +637,37 @@ static void sparse_codes_beside(const reader *r, desk *w, const spot *at, const 
     }
 }
 
-/* Values side by side in the dimensions within; returns how many. */
-static size_t decode_beside(const reader *r, desk *w, uint64_t element, size_t n, float *y)
+/* Decodes at most n neighbours in the inner dimensions.  Returns how many. */
+static size_t decode_inner(const reader *r, scratch *w, uint64_t element, size_t n, float *y)
 {
     const tn_scaled_plan *p = r->p;
-    const spot at = spot_of(r, element);
+    const position at = position_of(r, element);
     const tn_decode_levels levels = levels_of(w, 1);
     uint8_t slots[LEVELS];
     uint64_t index;
     n = (size_t)tn_min_u64(n, tn_min_u64(LEVELS, p->inner - at.inner));
     if (r->data_bits < 8)
         n = (size_t)tn_min_u64(n, p->last - at.inner % p->last);
-    read_levels_beside(r, w, &at, n);
+    read_inner_levels(r, w, &at, n);
     if (!p->d->of) {
         run from = data_run(r, element, &index);
         decode(&r->number, y, codes_at(r, &from, index, n, w->codes), n, &levels);
         return n;
     }
-    slots_beside(r, &at, n, slots);
-    sparse_codes_beside(r, w, &at, slots, n);
+    inner_slots(r, &at, n, slots);
+    inner_sparse_codes(r, w, &at, slots, n);
     decode(&r->number, y, w->codes, n, &levels);
-    clear_others(y, slots, n, p->d->keep);
+    clear_without_slot(y, slots, n, p->d->keep);
     return n;
 }
 
-/* --- what others call -------------------------------------------------------------------------- */
+/* --- entry points ------------------------------------------------------------------------------ */
 
 void tn_scaled_values_with(const tn_decode_kernels *k, const tn_scaled_plan *p, float tensor_scale,
                            uint64_t first, size_t n, float *y, bool stream)
 {
     reader r = reader_of(k, p, tensor_scale);
-    desk w;
+    scratch w;
     r.stream = stream;
     if (n == 0)
         return;
@@ -685,11 +677,11 @@ void tn_scaled_values_with(const tn_decode_kernels *k, const tn_scaled_plan *p, 
         set_tile(&r, p->tile_columns, p->tile_rows);
     for (size_t done; n; first += done, y += done, n -= done) {
         if (p->inner == 1) {
-            line l = line_at(&r, first / r.columns);
+            tile_row l = tile_row_at(&r, first / r.columns);
             done = (size_t)tn_min_u64(n, r.columns - first % r.columns);
-            decode_line(&r, &w, &l, first % r.columns, done, y);
+            decode_row(&r, &w, &l, first % r.columns, done, y);
         } else {
-            done = decode_beside(&r, &w, first, n, y);
+            done = decode_inner(&r, &w, first, n, y);
         }
     }
     if (stream)
@@ -709,8 +701,8 @@ void tn_scaled_stream(const tn_scaled_plan *plan, float tensor_scale, uint64_t f
 void tn_scaled_decode_with(const tn_decode_kernels *k, const tn_scaled_plan *p, const tn_tiles *tiles)
 {
     reader r = reader_of(k, p, tiles->tensor_scale);
-    desk w;
-    const line l = {
+    scratch w;
+    const tile_row l = {
         .data = { tiles->data, 0, p->data.bits }, .scale = { tiles->scale, 0, p->scale.bits },
         .zero = { tiles->zero, 0, p->zero.bits }, .offset = { tiles->offset, 0, p->offset.bits },
         .meta = { tiles->meta, 0, p->meta.bits }, .mask = { tiles->mask, 0, 1 },
@@ -718,17 +710,17 @@ void tn_scaled_decode_with(const tn_decode_kernels *k, const tn_scaled_plan *p, 
     if (tiles->count == 0 || tiles->size == 0)
         return;
     set_tile(&r, tiles->size, 1);
-    decode_line(&r, &w, &l, 0, tiles->count * tiles->size, tiles->y);
+    decode_row(&r, &w, &l, 0, tiles->count * tiles->size, tiles->y);
 }
 
-static void decode_machine(const tn_scaled_plan *plan, const tn_tiles *tiles)
+static void decode_with_best(const tn_scaled_plan *plan, const tn_tiles *tiles)
 {
     tn_scaled_decode_with(tn_decode_kernels_get(), plan, tiles);
 }
 
 tn_tiles_decode_fn tn_scaled_decoder(const tn_scaled_plan *p)
 {
-    /* codes do not follow one another in their row */
-    bool apart = p->data.bits < 8 && data_last(p) != p->slots;
-    return tn_scaled_is_flat(p) && !apart ? decode_machine : NULL;
+    /* codes of a row are not consecutive */
+    bool apart = p->data.bits < 8 && tn_scaled_data_row(p) != p->slots;
+    return tn_scaled_is_flat(p) && !apart ? decode_with_best : NULL;
 }

@@ -1,8 +1,8 @@
-/* quant/scaled_encode.c - the fast ways from values to codes.
+/* quant/scaled_encode.c - the fast path of encoding.
  *
- * A few thousand values at a time, which stay in the first cache: the range of
- * each tile, then all their scales, then all codes.  Scales are chosen by the
- * rules of tile_scale.c. */
+ * A block of a few thousand values stays in the first-level cache: first the range
+ * of each tile, then all scales, then all codes.  Scales follow the rules of
+ * tile_scale.c. */
 #include "quant/scaled_fast.h"
 #include "tensor/array.h"
 
@@ -11,38 +11,38 @@
 #include "kernels/scaled_encode/table.h"
 
 enum {
-    BLOCK = TN_ENCODE_BLOCK,    /* values, or more: */
-    FEWEST = 8, MOST = BLOCK / 2,       /* tiles of a block: numbers of so many end on a byte; the smallest
-                                         * has two values */
-    LARGEST = 1024              /* tile that has others beside it */
+    BLOCK = TN_ENCODE_BLOCK,    /* values per block, more if tiles are large */
+    FEWEST = 8,                 /* tiles per block: this many end on a byte in every part */
+    MOST = BLOCK / 2,           /* tiles per block: a tile has at least 2 values */
+    LARGEST = 1024              /* values of a tile in a row of several */
 };
 
 #define FAR 0x1p60f             /* TN_SCALES_FAR */
 
-/* How a plan's tiles are encoded. */
+/* What is constant for a plan. */
 typedef struct recipe {
     const tn_encode_kernels *kernels;
     const tn_scaled_plan    *plan;
     bool               is_power;        /* scales are exponents: values are multiplied */
-    bool               inverts;         /* values may be divided by multiplying: what is 2^-42 or less is 0 */
+    bool               inverts;         /* multiply by the inverse, not divide: 2^-42 and less are 0 */
     tn_exponent_rules  exponent;
     tn_scale_rules     scale;
     tn_codes_kind      kind;
     tn_codes_run       run;
 } recipe;
 
-/* What is chosen for the tiles of a block. */
-typedef struct desk {
+/* Ranges, scales and codes of the tiles of a block. */
+typedef struct scratch {
     uint32_t high[MOST + TN_ENCODE_SLACK], low[MOST + TN_ENCODE_SLACK];
     uint32_t scale[MOST + TN_ENCODE_SLACK], zero[MOST + TN_ENCODE_SLACK];
     float    factor[MOST + TN_ENCODE_SLACK], inverse[MOST + TN_ENCODE_SLACK], shift[MOST + TN_ENCODE_SLACK];
-    bool     is_far;            /* some are */
+    bool     is_far;            /* some scale or value is beyond FAR */
     uint8_t  codes[FEWEST * LARGEST];
-} desk;
+} scratch;
 
-/* --- what kernels can do ------------------------------------------------------------ */
+/* --- which datatypes ---------------------------------------------------------------- */
 
-/* Normal numbers that are normal in float32, too. */
+/* Whether normal numbers are normal in float32, too. */
 static bool is_plain_float(const tn_number_spec *n)
 {
     return n->kind == TN_NUMBER_FLOAT && (n->bias < 127 || (n->bias == 127 && n->mantissa_bits));
@@ -158,7 +158,7 @@ static recipe recipe_for(const tn_encode_kernels *k, const tn_scaled_plan *p, fl
 
 /* --- numbers of parts ----------------------------------------------------------------- */
 
-/* Codes of tiles from number `first` on, which begins on a byte. */
+/* Writes n scales or zero points from number `first`, which begins on a byte. */
 static void put_numbers(const recipe *r, uint8_t *part, unsigned bits, size_t first, const uint32_t *codes,
                         size_t n)
 {
@@ -183,8 +183,7 @@ static void put_numbers(const recipe *r, uint8_t *part, unsigned bits, size_t fi
 
 /* --- scales of tiles -------------------------------------------------------------------- */
 
-/* ggml's logarithm, which is rounded, makes the next power of two of what is just below: of 44 floats at
- * most. */
+/* ggml rounds the logarithm, so that up to 44 floats just below a power of two count as that power. */
 static void round_up_for_ggml(const tn_scaled_plan *p, uint32_t *bits, size_t tiles)
 {
     const uint32_t mantissa = 0x7fffff, close = mantissa - 63;
@@ -196,8 +195,8 @@ static void round_up_for_ggml(const tn_scaled_plan *p, uint32_t *bits, size_t ti
     }
 }
 
-/* Scales and zero points of tiles that lie one after another; false: not for kernels. */
-static bool choose_scales(const recipe *r, desk *w, const float *x, size_t tiles, size_t size)
+/* Chooses scales and zero points of consecutive tiles; false: kernels cannot. */
+static bool choose_scales(const recipe *r, scratch *w, const float *x, size_t tiles, size_t size)
 {
     const tn_encode_kernels *k = r->kernels;
     const tn_tile_scales to = { w->scale, w->factor, w->inverse, w->zero, w->shift };
@@ -215,7 +214,7 @@ static bool choose_scales(const recipe *r, desk *w, const float *x, size_t tiles
     return !(found & TN_SCALES_SPECIAL);
 }
 
-static void put_scales(const recipe *r, const tn_tiles *tiles, size_t first, const desk *w, size_t n)
+static void put_scales(const recipe *r, const tn_tiles *tiles, size_t first, const scratch *w, size_t n)
 {
     put_numbers(r, tiles->scale, r->plan->scale.bits, first, w->scale, n);
     if (r->plan->d->has_zero)
@@ -224,8 +223,8 @@ static void put_scales(const recipe *r, const tn_tiles *tiles, size_t first, con
 
 /* --- codes ------------------------------------------------------------------------------ */
 
-/* Codes of n values from number `first` on, which begins on a byte; at most a block. */
-static void put_codes(const recipe *r, const tn_tiles *tiles, size_t first, desk *w, size_t n, size_t size)
+/* Writes codes of n values, at most a block, from number `first`, which begins on a byte. */
+static void put_codes(const recipe *r, const tn_tiles *tiles, size_t first, scratch *w, size_t n, size_t size)
 {
     const float *x = tiles->x + first;
     unsigned bits = r->plan->data.bits;
@@ -245,8 +244,8 @@ static void put_codes(const recipe *r, const tn_tiles *tiles, size_t first, desk
     }
 }
 
-/* What the codes of the group stand for, where values are divided. */
-static void take_scale(const recipe *r, const tn_tile_choice *choice, desk *w)
+/* Sets the divisor and zero point from the choice of the group. */
+static void set_scale(const recipe *r, const tn_tile_choice *choice, scratch *w)
 {
     const tn_datatype *d = r->plan->d;
     float scale = d->scope == TN_SCOPE_NONE ? 1 : tn_scale_value(d, choice->scale, 0);
@@ -262,23 +261,23 @@ static void take_scale(const recipe *r, const tn_tile_choice *choice, desk *w)
     w->is_far = scale < 1 / FAR || scale > FAR || w->shift[0] > FAR;
 }
 
-/* What they stand for, where values are multiplied; false: the factor is none, and makes zeros. */
-static bool take_exponent(const recipe *r, const tn_tile_choice *choice, desk *w)
+/* Sets the factor from the choice of the group; false: it is not a normal float32, so all codes are 0. */
+static bool set_exponent(const recipe *r, const tn_tile_choice *choice, scratch *w)
 {
     int32_t field = r->exponent.inverse - (int32_t)choice->scale;
     bool is_normal = field >= 1 && field <= 254;
     w->factor[0] = is_normal ? tn_float_of((uint32_t)field << 23) : 0;
-    w->is_far = true;           /* there is no inverse */
+    w->is_far = true;           /* no inverse */
     return is_normal;
 }
 
-/* Values that have one scale, which is known. */
-static bool encode_chosen(const recipe *r, const tn_tiles *tiles, desk *w)
+/* Encodes values with the scale of the group, or without scale. */
+static bool encode_chosen(const recipe *r, const tn_tiles *tiles, scratch *w)
 {
     size_t n = tiles->count * tiles->size;
-    bool fits = !r->is_power || take_exponent(r, tiles->choice, w);
+    bool fits = !r->is_power || set_exponent(r, tiles->choice, w);
     if (!r->is_power)
-        take_scale(r, tiles->choice, w);
+        set_scale(r, tiles->choice, w);
     bool is_far = w->is_far;
     for (size_t i = 0; i < n; i += BLOCK) {
         size_t some = n - i < BLOCK ? n - i : BLOCK;
@@ -292,7 +291,7 @@ static bool encode_chosen(const recipe *r, const tn_tiles *tiles, desk *w)
     return true;
 }
 
-static bool encode_one(const recipe *r, const tn_tiles *tiles, desk *w)
+static bool encode_one(const recipe *r, const tn_tiles *tiles, scratch *w)
 {
     if (!choose_scales(r, w, tiles->x, 1, tiles->size))
         return false;
@@ -304,8 +303,8 @@ static bool encode_one(const recipe *r, const tn_tiles *tiles, desk *w)
     return true;
 }
 
-/* Tiles of a power of two, a block at a time. */
-static bool encode_many(const recipe *r, const tn_tiles *tiles, desk *w)
+/* Encodes tiles whose size is a power of two, block by block. */
+static bool encode_many(const recipe *r, const tn_tiles *tiles, scratch *w)
 {
     size_t size = tiles->size, per_block = BLOCK / size > FEWEST ? BLOCK / size : FEWEST;
     for (size_t first = 0; first < tiles->count; first += per_block) {
@@ -320,7 +319,7 @@ static bool encode_many(const recipe *r, const tn_tiles *tiles, desk *w)
 
 bool tn_scaled_encode_with(const tn_encode_kernels *k, const tn_scaled_plan *p, const tn_tiles *tiles)
 {
-    desk w;
+    scratch w;
     recipe r = recipe_for(k, p, tiles->tensor_scale);
     if (p->d->has_tensor_scale && !(tiles->tensor_scale > 0 && isfinite(tiles->tensor_scale)))
         return false;
@@ -340,10 +339,12 @@ static bool encode(const tn_scaled_plan *p, const tn_tiles *tiles)
 
 tn_tiles_encode_fn tn_scaled_encoder(const tn_scaled_plan *p)
 {
-    if (TN_HOST_ORDER != TN_LITTLE_ENDIAN)              /* codes are packed in words */
+    if (TN_HOST_ORDER != TN_LITTLE_ENDIAN)              /* kernels pack codes in words */
         return NULL;
     tn_tiles_encode_fn searcher = tn_scaled_searcher(p);
-    return searcher ? searcher : is_plain(p) ? encode : NULL;
+    if (searcher)
+        return searcher;
+    return is_plain(p) ? encode : NULL;
 }
 
 tn_tile_range tn_scaled_range(const float *x, size_t n)

@@ -1,5 +1,4 @@
-/* quant/scaled_plan.c - a tensor cut into tiles, and where the codes of
- * each lie in its parts. */
+/* quant/scaled_plan.c - divide a tensor into tiles, read and write their codes. */
 #include "quant/scaled_plan.h"
 
 #include "base/checked.h"
@@ -7,11 +6,11 @@
 #include "tensor/array.h"
 
 enum {
-    BUNDLE = 16384,             /* values, where there are as many */
-    LANES = 64,
-    ON_BYTES = 8,               /* as many numbers of any width end on a byte */
-    STREAM_COLUMNS = BUNDLE / ON_BYTES, /* of a tile, where the whole tensor is one row */
-    UNSCALED_COLUMNS = 4096     /* there are no tiles: any number that ends on a byte */
+    BATCH = 16384,              /* values per batch, roughly */
+    BATCH_INNER = 64,           /* most tiles of a batch along the last dimension */
+    ON_BYTES = 8,               /* this many numbers of any width end on a byte */
+    ROW_COLUMNS = BATCH / ON_BYTES,     /* columns of a tile when the tensor is one row */
+    UNSCALED_COLUMNS = 4096     /* columns of a tile without scale: any multiple of 8 works */
 };
 
 /* --- geometry -------------------------------------------------------------------- */
@@ -24,7 +23,7 @@ static uint64_t extent(const tn_scaled_plan *p, uint32_t from, uint32_t to)
     return n;
 }
 
-/* Values along a tiled dimension, with what is left out; `all` where the tile says so. */
+/* Values of a tile along a tiled dimension, kept and dropped; `all`: the extent of the dimension. */
 static uint64_t tile_extent(const tn_datatype *d, uint32_t i, uint64_t all)
 {
     uint64_t n = d->tile[i];
@@ -32,21 +31,21 @@ static uint64_t tile_extent(const tn_datatype *d, uint32_t i, uint64_t all)
         n = n / d->keep * d->of;
     if (n && (n < all || d->subtile))
         return n;
-    /* what would pad it has no part in anything */
+    /* a larger tile needs no padding, except to whole groups of N:M sparsity */
     return d->of ? tn_div_up_u64(all, d->of) * d->of : all;
 }
 
-/* Affine codes follow one another, whatever their scales: one row. */
-static void see_as_stream(tn_scaled_plan *p)
+/* Affine codes are consecutive whatever their scales. */
+static void view_as_row(tn_scaled_plan *p)
 {
     p->outer = p->rows = p->inner = 1;
     p->columns = p->count;
     p->tile_rows = p->tiles_down = 1;
-    p->tile_columns = tn_min_u64(p->count, STREAM_COLUMNS);
+    p->tile_columns = tn_min_u64(p->count, ROW_COLUMNS);
     p->tiles_across = tn_div_up_u64(p->columns, p->tile_columns);
 }
 
-static void see_as_matrix(tn_scaled_plan *p)
+static void view_as_matrix(tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
     uint32_t first = d->dim < 0 ? p->rank - (uint32_t)-d->dim : (uint32_t)d->dim;
@@ -63,23 +62,21 @@ static void see_as_matrix(tn_scaled_plan *p)
     }
 }
 
-static void cut_into_tiles(tn_scaled_plan *p)
+static void divide_into_tiles(tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
-    p->tile_rows = d->dims == 2 ? tile_extent(d, 0, p->rows) : d->scope == TN_SCOPE_TENSOR ? p->rows : 1;
-    p->tile_columns = d->dims                       ? tile_extent(d, d->dims - 1, p->columns)
-                      : d->scope == TN_SCOPE_TENSOR ? p->columns
-                                                    : tn_min_u64(p->columns, UNSCALED_COLUMNS);
+    bool whole = d->scope == TN_SCOPE_TENSOR;
+    p->tile_rows = whole ? p->rows : 1;
+    if (d->dims == 2)
+        p->tile_rows = tile_extent(d, 0, p->rows);
+    p->tile_columns = whole ? p->columns : tn_min_u64(p->columns, UNSCALED_COLUMNS);
+    if (d->dims)
+        p->tile_columns = tile_extent(d, d->dims - 1, p->columns);
     p->tiles_down = tn_div_up_u64(p->rows, p->tile_rows);
     p->tiles_across = tn_div_up_u64(p->columns, p->tile_columns);
 }
 
-static bool ends_on_byte(uint64_t n, unsigned bits)
-{
-    return bits >= 8 || n * bits % 8 == 0;
-}
-
-/* Rows of whole tiles whose numbers all end on a byte follow one another like the tiles of one row. */
+/* Joins rows of whole tiles whose numbers all end on a byte: nothing separates their tiles. */
 static void join_rows(tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
@@ -88,16 +85,16 @@ static void join_rows(tn_scaled_plan *p)
         return;
     if (d->of && !p->o.unpacked)
         slots = p->columns / d->of * d->keep;
-    if (!ends_on_byte(slots, p->data.bits) || !ends_on_byte(across, p->scale.bits) ||
-        !ends_on_byte(across, p->zero.bits) || (d->of && p->columns % 8))
+    if (!tn_scaled_ends_on_byte(p->data.bits, slots) || !tn_scaled_ends_on_byte(p->scale.bits, across) ||
+        !tn_scaled_ends_on_byte(p->zero.bits, across) || (d->of && p->columns % 8))
         return;
     p->outer = 1;
     p->columns = p->last = p->count;
     p->tiles_across = p->columns / p->tile_columns;
 }
 
-/* In whole rows, or in parts of a row that end on a byte and with a group. */
-static void cut_into_pieces(tn_scaled_plan *p)
+/* A piece is whole rows, or a part of a row that ends on a byte and with a group of N:M sparsity. */
+static void divide_into_pieces(tn_scaled_plan *p)
 {
     p->piece_columns = tn_min_u64(p->tile_columns, TN_TILE_MAX);
     p->piece_rows =
@@ -106,25 +103,27 @@ static void cut_into_pieces(tn_scaled_plan *p)
     p->pieces_across = tn_div_up_u64(p->tile_columns, p->piece_columns);
 }
 
-static void bundle_tiles(tn_scaled_plan *p)
+static void group_into_batches(tn_scaled_plan *p)
 {
     uint64_t size = p->piece_rows * p->piece_columns,
-             some = tn_div_up_u64(BUNDLE, size * ON_BYTES) * ON_BYTES;
-    p->lanes = p->inner == 1 ? 1 : tn_min_u64(tn_min_u64(LANES, some), p->last);
-    p->run = tn_div_up_u64(some, p->lanes * ON_BYTES) * ON_BYTES;
-    p->runs = tn_div_up_u64(p->tiles_across, p->run);
-    p->lanes_across = p->inner == 1 ? 1 : tn_div_up_u64(p->last, p->lanes);
-    p->bundles =
-        p->outer * p->tiles_down * p->runs * (p->inner == 1 ? 1 : p->inner / p->last) * p->lanes_across;
+             some = tn_div_up_u64(BATCH, size * ON_BYTES) * ON_BYTES,
+             inner_rows = p->inner == 1 ? 1 : p->inner / p->last;
+    p->batch_inner = p->inner == 1 ? 1 : tn_min_u64(tn_min_u64(BATCH_INNER, some), p->last);
+    p->batch_across = tn_div_up_u64(some, p->batch_inner * ON_BYTES) * ON_BYTES;
+    p->batches_across = tn_div_up_u64(p->tiles_across, p->batch_across);
+    p->batches_inner = p->inner == 1 ? 1 : tn_div_up_u64(p->last, p->batch_inner);
+    p->batches = p->outer * p->tiles_down * p->batches_across * inner_rows * p->batches_inner;
 }
 
 /* --- parts -------------------------------------------------------------------------- */
 
 static tn_scaled_field *field_of(tn_scaled_plan *p, const char *role)
 {
-    return strcmp(role, "data") == 0 ? &p->data : strcmp(role, "scale") == 0 ? &p->scale :
-           strcmp(role, "tscale") == 0 ? &p->tscale : strcmp(role, "zero") == 0 ? &p->zero :
-           strcmp(role, "offset") == 0 ? &p->offset : strcmp(role, "meta") == 0 ? &p->meta : &p->mask;
+    static const char *const roles[TN_SCALED_FIELDS] = { "data", "scale", "zero", "offset", "meta", "mask" };
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
+        if (strcmp(role, roles[i]) == 0)
+            return &p->fields[i];
+    return &p->tscale;
 }
 
 static void set_widths(tn_scaled_plan *p)
@@ -171,59 +170,60 @@ tn_status tn_scaled_plan_make(tn_scaled_plan *p, const tn_datatype *d, uint32_t 
     p->last = rank ? (uint64_t)shape[rank - 1] : 1;
     p->extent = p->last;
     if (d->is_affine) {
-        see_as_stream(p);
+        view_as_row(p);
     } else {
-        see_as_matrix(p);
+        view_as_matrix(p);
         p->extent = p->columns;
-        cut_into_tiles(p);
+        divide_into_tiles(p);
         join_rows(p);
     }
-    cut_into_pieces(p);
-    bundle_tiles(p);
+    divide_into_pieces(p);
+    group_into_batches(p);
     p->slots = d->of && !o->unpacked ? tn_div_up_u64(p->columns, d->of) * d->keep : p->columns;
     return TN_OK;
 }
 
 /* --- tiles ---------------------------------------------------------------------------- */
 
-/* Where a bundle begins, and its size. */
-typedef struct corner {
+/* The first tile of a batch, and how many tiles it has in each direction. */
+typedef struct batch_tiles {
     uint64_t outer, down, across, inner;
-    uint64_t run, lanes;
-} corner;
+    uint64_t tiles_across, tiles_inner;
+} batch_tiles;
 
-static corner corner_of(const tn_scaled_plan *p, uint64_t bundle)
+static batch_tiles batch_at(const tn_scaled_plan *p, uint64_t batch)
 {
-    corner c;
-    uint64_t lane = bundle % p->lanes_across * p->lanes;
-    bundle /= p->lanes_across;
+    batch_tiles c;
+    uint64_t in_row = batch % p->batches_inner * p->batch_inner;
+    batch /= p->batches_inner;
     uint64_t inner_rows = p->inner == 1 ? 1 : p->inner / p->last;
-    c.inner = bundle % inner_rows * p->last + lane;
-    bundle /= inner_rows;
+    c.inner = batch % inner_rows * p->last + in_row;
+    batch /= inner_rows;
     if (p->inner == 1)
         c.inner = 0;
-    c.lanes = p->inner == 1 ? 1 : tn_min_u64(p->lanes, p->last - lane);
-    c.across = bundle % p->runs * p->run;
-    c.run = tn_min_u64(p->run, p->tiles_across - c.across);
-    bundle /= p->runs;
-    c.down = bundle % p->tiles_down;
-    c.outer = bundle / p->tiles_down;
+    c.tiles_inner = p->inner == 1 ? 1 : tn_min_u64(p->batch_inner, p->last - in_row);
+    c.across = batch % p->batches_across * p->batch_across;
+    c.tiles_across = tn_min_u64(p->batch_across, p->tiles_across - c.across);
+    batch /= p->batches_across;
+    c.down = batch % p->tiles_down;
+    c.outer = batch / p->tiles_down;
     return c;
 }
 
-uint64_t tn_scaled_bundle_tiles(const tn_scaled_plan *p, uint64_t bundle)
+uint64_t tn_scaled_batch_tiles(const tn_scaled_plan *p, uint64_t batch)
 {
-    corner c = corner_of(p, bundle);
-    return c.run * c.lanes;
+    batch_tiles c = batch_at(p, batch);
+    return c.tiles_across * c.tiles_inner;
 }
 
-tn_scaled_place tn_scaled_place_at(const tn_scaled_plan *p, uint64_t bundle, uint64_t k, uint64_t piece)
+tn_scaled_place tn_scaled_place_at(const tn_scaled_plan *p, uint64_t batch, uint64_t k, uint64_t piece)
 {
-    corner c = corner_of(p, bundle);
+    batch_tiles c = batch_at(p, batch);
     uint64_t row = piece / p->pieces_across * p->piece_rows,
              column = piece % p->pieces_across * p->piece_columns;
     return (tn_scaled_place){
-        .outer = c.outer, .down = c.down, .across = c.across + k / c.lanes, .inner = c.inner + k % c.lanes,
+        .outer = c.outer, .down = c.down,
+        .across = c.across + k / c.tiles_inner, .inner = c.inner + k % c.tiles_inner,
         .row = row, .column = column,
         .rows = tn_min_u64(p->piece_rows, p->tile_rows - row),
         .columns = tn_min_u64(p->piece_columns, p->tile_columns - column),
@@ -235,7 +235,7 @@ uint64_t tn_scaled_tile_number(const tn_scaled_plan *p, const tn_scaled_place *a
     return ((at->outer * p->tiles_down + at->down) * p->tiles_across + at->across) * p->inner + at->inner;
 }
 
-/* Of so many things along the columns: the number of one in all of them. */
+/* The index of an element, or of a slot, in rows of `columns` of them. */
 static uint64_t element_of(const tn_scaled_plan *p, const tn_scaled_place *at, uint64_t row, uint64_t column,
                            uint64_t columns)
 {
@@ -255,7 +255,7 @@ tn_scaled_row tn_scaled_row_at(const tn_scaled_plan *p, const tn_scaled_place *a
 
 /* --- numbers of a field ------------------------------------------------------------------ */
 
-/* Bytes `step` apart hold packed numbers; number `i` of them. */
+/* Number `i` of packed numbers whose bytes are `step` apart. */
 static void put_packed(uint8_t *data, uint64_t step, uint64_t i, unsigned bits, uint32_t code)
 {
     uint8_t *byte = data + tn_packed_byte(i, bits) * step;
@@ -274,13 +274,13 @@ static uint32_t get_packed(const uint8_t *data, uint64_t step, uint64_t i, unsig
     return word >> bit & ((1u << bits) - 1);
 }
 
-/* Element e of data, whose rows of `last` begin on a byte. */
+/* The row of `last` elements that an element of data is in.  Rows begin on a byte. */
 static uint8_t *data_row(const tn_scaled_plan *p, uint64_t element, uint64_t last)
 {
     return p->data.data + (element / last * tn_packed_bytes(last, p->data.bits) - p->data.from);
 }
 
-/* A number that is not packed, and the element of its window that this is. */
+/* The index in the window of number i, which is not packed. */
 static uint64_t in_window(const tn_scaled_field *field, uint64_t i)
 {
     return i - field->from / (tn_scaled_word(field->bits) / 8);
@@ -301,7 +301,7 @@ static uint32_t get_code(const tn_scaled_plan *p, uint64_t element, uint64_t las
     return (uint32_t)tn_code_get(p->data.data, in_window(&p->data, element), tn_scaled_word(p->data.bits));
 }
 
-/* Where the packed numbers of this tile's row of tiles begin. */
+/* Where the packed numbers of a row of tiles begin. */
 static uint8_t *tile_row(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at)
 {
     uint64_t bytes = tn_packed_bytes(p->tiles_across, field->bits);
@@ -309,7 +309,7 @@ static uint8_t *tile_row(const tn_scaled_plan *p, const tn_scaled_field *field, 
            ((at->outer * p->tiles_down + at->down) * bytes * p->inner + at->inner - field->from);
 }
 
-/* A number a tile: scales and zero points. */
+/* Scales and zero points: one number per tile. */
 static void put_number(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at,
                        uint32_t code)
 {
@@ -328,7 +328,7 @@ static uint32_t get_number(const tn_scaled_plan *p, const tn_scaled_field *field
                                  tn_scaled_word(field->bits));
 }
 
-/* Numbers of subtiles, each tile's on bytes of its own. */
+/* Offsets and mappings: one number per subtile.  Each tile begins on a byte. */
 static uint8_t *tile_bytes(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at)
 {
     uint64_t units = tn_tile_units(p->d, (size_t)(p->tile_rows * p->tile_columns));
@@ -337,7 +337,7 @@ static uint8_t *tile_bytes(const tn_scaled_plan *p, const tn_scaled_field *field
     return field->data + (tile * bytes * p->inner + at->inner - field->from);
 }
 
-/* The number of a piece's first subtile in its tile. */
+/* The index in the tile of the first subtile of a piece. */
 static uint64_t first_unit(const tn_scaled_plan *p, const tn_scaled_place *at)
 {
     size_t before = (size_t)(at->row * p->tile_columns + at->column);
@@ -373,7 +373,6 @@ static void get_units(const tn_scaled_plan *p, const tn_scaled_field *field, con
 
 /* --- pieces -------------------------------------------------------------------------------- */
 
-/* The piece's first column in the tensor. */
 static uint64_t column_of(const tn_scaled_plan *p, const tn_scaled_place *at)
 {
     return at->across * p->tile_columns + at->column;
@@ -384,18 +383,17 @@ static uint8_t *mask_row(const tn_scaled_plan *p, const tn_scaled_place *at)
     return p->mask.data + (at->outer * tn_packed_bytes(p->columns, 1) * p->inner + at->inner - p->mask.from);
 }
 
-/* How long the rows of sparse data are: slots, where they lie along the last dimension. */
-static uint64_t data_last(const tn_scaled_plan *p)
+uint64_t tn_scaled_data_row(const tn_scaled_plan *p)
 {
     uint32_t dim = p->d->dim < 0 ? p->rank - (uint32_t)-p->d->dim : (uint32_t)p->d->dim;
-    return dim + 1 == p->rank ? p->slots : p->last;
+    return p->d->of && dim + 1 == p->rank ? p->slots : p->last;
 }
 
-/* A piece with a mask has one row. */
+/* A sparse piece has one row. */
 static void put_sparse(const tn_scaled_plan *p, const tn_scaled_place *at, const tn_tile *t)
 {
     const tn_datatype *d = p->d;
-    uint64_t first = column_of(p, at), n = tn_scaled_row_at(p, at, 0).n, last = data_last(p);
+    uint64_t first = column_of(p, at), n = tn_scaled_row_at(p, at, 0).n, last = tn_scaled_data_row(p);
     for (uint64_t i = 0; i < n; i++)
         put_packed(mask_row(p, at), p->inner, first + i, 1, t->mask[i]);
     for (uint64_t g = 0; g < tn_div_up_u64(n, d->of); g++) {
@@ -411,7 +409,7 @@ static void put_sparse(const tn_scaled_plan *p, const tn_scaled_place *at, const
 static void get_sparse(const tn_scaled_plan *p, const tn_scaled_place *at, tn_tile *t)
 {
     const tn_datatype *d = p->d;
-    uint64_t first = column_of(p, at), n = tn_scaled_row_at(p, at, 0).n, last = data_last(p);
+    uint64_t first = column_of(p, at), n = tn_scaled_row_at(p, at, 0).n, last = tn_scaled_data_row(p);
     memset(t->code, 0, t->n / d->of * d->keep * sizeof *t->code);
     for (uint64_t i = 0; i < t->n; i++)
         t->mask[i] = i < n ? (uint8_t)get_packed(mask_row(p, at), p->inner, first + i, 1) : 0;
@@ -473,21 +471,17 @@ void tn_scaled_get(const tn_scaled_plan *p, const tn_scaled_place *at, tn_tile *
 
 /* --- flat plans ------------------------------------------------------------------------- */
 
-static uint64_t number_bytes(const tn_scaled_field *field, uint64_t n)
-{
-    return field->bits < 8 ? tn_packed_bytes(n, field->bits) : n * (tn_scaled_word(field->bits) / 8);
-}
-
-/* Bytes of the numbers for the first columns of a row. */
+/* Bytes of a field for the first columns of a row. */
 static uint64_t bytes_for(const tn_scaled_plan *p, unsigned i, uint64_t columns)
 {
     const tn_scaled_field *field = &p->fields[i];
     uint64_t tiles = tn_div_up_u64(columns, p->tile_columns);
+    if (field == &p->data && p->d->of && !p->o.unpacked)
+        columns = tn_div_up_u64(columns, p->d->of) * p->d->keep;
     if (field == &p->data)
-        return number_bytes(field, p->d->of && !p->o.unpacked ? tn_div_up_u64(columns, p->d->of) * p->d->keep
-                                                              : columns);
+        return tn_scaled_field_bytes(field->bits, columns);
     if (field == &p->scale || field == &p->zero)
-        return number_bytes(field, tiles);
+        return tn_scaled_field_bytes(field->bits, tiles);
     if (field == &p->mask)
         return tn_packed_bytes(columns, 1);
     return tiles *

@@ -1,9 +1,8 @@
-/* quant/tiles.c - datatypes with scales of tiles: the row of functions that
- * encodes them.
+/* quant/tiles.c - the quantizer of datatypes with scales of tiles.
  *
- * Tiles that fit into a piece are read once.  Larger groups (one scale for a
- * tensor, or for a long row) take several rounds over their pieces: one for the
- * range, one for each choice that is to be tried, one to encode. */
+ * A tile of one piece is read once.  A larger tile (one scale per tensor or per long
+ * row) is a group of pieces and takes several passes: one to measure the range, one
+ * per choice to try, one to encode. */
 #include "quant/quantizer.h"
 #include "quant/rotate.h"
 #include "quant/scale_search.h"
@@ -13,7 +12,7 @@
 #include "base/checked.h"
 #include "tensor/array.h"
 
-enum { A_FEW = 8 };             /* tiles, whose numbers of any width end on a byte */
+enum { A_FEW = 8 };             /* this many tiles end on a byte in every part */
 
 typedef tn_scaled_job job;
 typedef tn_scaled_scratch scratch;
@@ -45,7 +44,7 @@ static void store_piece(const job *j, scratch *w, const tn_scaled_place *at)
     }
 }
 
-/* --- steps --------------------------------------------------------------------------- */
+/* --- one tile ------------------------------------------------------------------------ */
 
 static tn_status refuse_nan(const job *j, uint64_t index, tn_error *err)
 {
@@ -58,7 +57,7 @@ static tn_status refuse_nan(const job *j, uint64_t index, tn_error *err)
                    where, p->d->number.text);
 }
 
-/* Reads a piece and looks for NaN. */
+/* Reads a piece and rejects NaN. */
 static tn_status begin(const job *j, scratch *w, const tn_scaled_place *at, tn_error *err)
 {
     size_t bad;
@@ -67,7 +66,7 @@ static tn_status begin(const job *j, scratch *w, const tn_scaled_place *at, tn_e
     return status == TN_ERR_LOSS ? refuse_nan(j, w->index[bad], err) : status;
 }
 
-/* Writes what an encoded piece became. */
+/* Writes an encoded piece, decodes it and adds it to the report. */
 static void finish(const job *j, scratch *w, result *f, const tn_scaled_place *at)
 {
     if (w->dst || j->work->report)
@@ -108,7 +107,7 @@ static tn_tiles tiles_at(const job *j, const tn_scaled_plan *view, uint64_t row,
                        .offset = at[3], .meta = at[4], .mask = at[5] };
 }
 
-/* Packed numbers are put into bytes that are 0. */
+/* Clears packed numbers, which are written by OR. */
 static void clear_tiles(const tn_scaled_plan *p, const tn_tiles *t, uint64_t row, uint64_t column)
 {
     uint8_t *const at[TN_SCALED_FIELDS] = { t->data, t->scale, t->zero, t->offset, t->meta, t->mask };
@@ -119,8 +118,8 @@ static void clear_tiles(const tn_scaled_plan *p, const tn_tiles *t, uint64_t row
                             tn_scaled_byte_at(p, i, row, column)));
 }
 
-/* What tiles of codes stand for, and what it has to do with the values that they were. */
-static void give_tiles(const job *j, scratch *w, result *f, tn_tiles *t, uint64_t first)
+/* Decodes encoded tiles for the output and the report. */
+static void decode_tiles(const job *j, scratch *w, result *f, tn_tiles *t, uint64_t first)
 {
     size_t n = t->count * t->size;
     t->y = w->y;
@@ -139,13 +138,13 @@ static void give_tiles(const job *j, scratch *w, result *f, tn_tiles *t, uint64_
         tn_job_store(j, w, w->y, first, 1, n);
 }
 
-/* False: nothing was done. */
+/* False: the fast path cannot encode these tiles, and nothing is written. */
 static bool encode_tiles(const job *j, scratch *w, result *f, const tn_scaled_place *at, size_t count)
 {
     const tn_scaled_plan *p = &w->view;
     uint64_t row = tn_scaled_first_row(p, at), column = at->across * p->tile_columns,
              first = tn_scaled_row_at(p, at, 0).first;
-    /* the last one may be shorter */
+    /* a single tile may be the short last one */
     uint64_t size = count == 1 ? tn_scaled_row_at(p, at, 0).n : p->tile_columns;
     tn_tiles t = tiles_at(j, p, row, column, count, (size_t)size);
     t.x = tn_job_floats(j, w, first, t.count * t.size);
@@ -153,25 +152,27 @@ static bool encode_tiles(const job *j, scratch *w, result *f, const tn_scaled_pl
         clear_tiles(p, &t, row, column);
         return false;
     }
-    give_tiles(j, w, f, &t, first);
+    decode_tiles(j, w, f, &t, first);
     return true;
 }
 
-/* A piece of a group as tiles that end on a byte: its rows, or one of all of them. */
-typedef struct share {
+/* A piece of a group for the fast path: `count` tiles of `size` values that end on a byte.  Each row is a
+ * tile, or all rows are one tile. */
+typedef struct group_piece {
     const tn_tile_choice *choice;
-    uint8_t  scale[sizeof(uint32_t)], zero[sizeof(uint32_t)];   /* the choice as numbers of these fields */
-    uint64_t row, column, first;                                /* of the tensor, and its element there */
+    uint8_t  scale[sizeof(uint32_t)], zero[sizeof(uint32_t)];   /* of the choice, as stored */
+    uint64_t row, column, first;                                /* in the tensor, and the first element */
     const float *x;
     size_t   size, count;
-} share;
+} group_piece;
 
-static share share_of(const job *j, scratch *w, const tn_scaled_place *at, const tn_tile_choice *choice)
+static group_piece group_piece_of(const job *j, scratch *w, const tn_scaled_place *at,
+                                  const tn_tile_choice *choice)
 {
     const tn_scaled_plan *p = &w->view;
     tn_scaled_row row = tn_scaled_row_at(p, at, 0);
-    bool joined = at->rows == 1 || p->columns * p->data.bits % 8 == 0;      /* no row ends within a byte */
-    share s = { .choice = choice, .row = tn_scaled_first_row(p, at),
+    bool joined = at->rows == 1 || p->columns * p->data.bits % 8 == 0;  /* rows end on a byte */
+    group_piece s = { .choice = choice, .row = tn_scaled_first_row(p, at),
                 .column = at->across * p->tile_columns + at->column, .first = row.first,
                 .x = tn_job_floats(j, w, row.first, (size_t)(at->rows * row.n)),
                 .size = (size_t)(joined ? at->rows * row.n : row.n),
@@ -181,7 +182,7 @@ static share share_of(const job *j, scratch *w, const tn_scaled_place *at, const
     return s;
 }
 
-static tn_tiles tile_of(const job *j, const tn_scaled_plan *p, share *s, size_t k)
+static tn_tiles tile_of(const job *j, const tn_scaled_plan *p, group_piece *s, size_t k)
 {
     tn_tiles t = tiles_at(j, p, s->row + k, s->column, 1, s->size);
     t.choice = s->choice;
@@ -191,15 +192,15 @@ static tn_tiles tile_of(const job *j, const tn_scaled_plan *p, share *s, size_t 
     return t;
 }
 
-/* A piece of a group; false: nothing was done.  Values are given when all are encoded: they may lie where
- * they came from. */
-static bool encode_some(const job *j, scratch *w, result *f, const tn_scaled_place *at,
+/* False: the fast path cannot encode this piece, and nothing is written.  Decodes after all rows are
+ * encoded, because the output may overwrite the values. */
+static bool encode_group_piece(const job *j, scratch *w, result *f, const tn_scaled_place *at,
                         const tn_tile_choice *choice)
 {
     const tn_scaled_plan *p = &w->view;
     if (!j->encode)
         return false;
-    share s = share_of(j, w, at, choice);
+    group_piece s = group_piece_of(j, w, at, choice);
     size_t done = 0;
     bool good = true;
     for (; done < s.count && good; done++) {
@@ -209,10 +210,10 @@ static bool encode_some(const job *j, scratch *w, result *f, const tn_scaled_pla
     for (size_t k = 0; k < done; k++) {
         tn_tiles t = tile_of(j, p, &s, k);
         if (good) {
-            give_tiles(j, w, f, &t, s.first + k * s.size);
+            decode_tiles(j, w, f, &t, s.first + k * s.size);
             continue;
         }
-        t.scale = t.zero = NULL;        /* they are not in the parts yet */
+        t.scale = t.zero = NULL;        /* not written yet */
         clear_tiles(p, &t, s.row + k, s.column);
     }
     if (good)
@@ -226,7 +227,7 @@ static tn_status measure_piece(const job *j, scratch *w, result *f, const tn_sca
                                tn_error *err)
 {
     tn_scaled_row row = tn_scaled_row_at(&j->plan, at, 0);
-    if (j->windows) {           /* no sparse ones; encoding looks for NaN */
+    if (j->windows) {           /* not sparse; encoding rejects NaN */
         f->ranges[k] = tn_scaled_range(tn_job_floats(j, w, row.first, (size_t)(at->rows * row.n)),
                                        (size_t)(at->rows * row.n));
         return TN_OK;
@@ -238,13 +239,13 @@ static tn_status measure_piece(const job *j, scratch *w, result *f, const tn_sca
     return status;
 }
 
-/* A group without subtiles has one mapping, which is tried with all of it. */
+/* A group without subtiles has one mapping.  Each trial applies one to all pieces. */
 static uint64_t mappings_to_try(const tn_datatype *d)
 {
     return d->number.kind == TN_NUMBER_CODEBOOK && !d->subtile ? d->codebook.mappings : 1;
 }
 
-/* The n-th choice for a group; false: there are fewer. */
+/* The n-th choice for a group; false if there are fewer. */
 static bool choice_of(const job *j, const tn_scaled_place *at, uint64_t n, tn_tile_choice *choice)
 {
     const tn_scaled_plan *p = &j->plan;
@@ -282,7 +283,7 @@ static tn_status encode_piece(const job *j, scratch *w, result *f, const tn_scal
     tn_tile_choice choice;
     (void)k;
     choice_of(j, at, j->groups[tn_scaled_tile_number(&j->plan, at)].best, &choice);
-    if (encode_some(j, w, f, at, &choice))
+    if (encode_group_piece(j, w, f, at, &choice))
         return TN_OK;
     tn_status status = begin(j, w, at, err);
     if (status != TN_OK)
@@ -292,68 +293,67 @@ static tn_status encode_piece(const job *j, scratch *w, result *f, const tn_scal
     return TN_OK;
 }
 
-static tn_status step_through(const job *j, scratch *w, result *f, uint64_t bundle, uint64_t piece,
-                              uint64_t from, uint64_t to, tn_error *err)
+/* Tiles [from, to) of a batch. */
+typedef struct tile_span {
+    uint64_t batch, piece, from, to;
+} tile_span;
+
+static tn_status step_through(const job *j, scratch *w, result *f, tile_span s, tn_error *err)
 {
     tn_status status = TN_OK;
-    for (uint64_t k = from; k < to && status == TN_OK; k++) {
-        tn_scaled_place at = tn_scaled_place_at(&j->plan, bundle, k, piece);
+    for (uint64_t k = s.from; k < s.to && status == TN_OK; k++) {
+        tn_scaled_place at = tn_scaled_place_at(&j->plan, s.batch, k, s.piece);
         status = j->step(j, w, f, &at, k, err);
     }
     return status;
 }
 
-/* Tiles that are not padded all at once; where that cannot be, a few at a time, for an odd one is only some
- * of them. */
-static tn_status encode_at_once(const job *j, scratch *w, result *f, uint64_t bundle, uint64_t tiles,
+/* Encodes full tiles with one call.  If the fast path refuses one of them, tries a few tiles per call, so
+ * that only the neighbours of that tile are slow. */
+static tn_status encode_at_once(const job *j, scratch *w, result *f, uint64_t batch, uint64_t tiles,
                                 tn_error *err)
 {
-    tn_scaled_place at = tn_scaled_place_at(&j->plan, bundle, 0, 0);
+    tn_scaled_place at = tn_scaled_place_at(&j->plan, batch, 0, 0);
     tn_status status = TN_OK;
     if (tiles == 0 || encode_tiles(j, w, f, &at, (size_t)tiles))
         return TN_OK;
     for (uint64_t k = 0; k < tiles && status == TN_OK; k += A_FEW) {
         uint64_t end = k + A_FEW < tiles ? k + A_FEW : tiles;
-        at = tn_scaled_place_at(&j->plan, bundle, k, 0);
+        at = tn_scaled_place_at(&j->plan, batch, k, 0);
         if (!encode_tiles(j, w, f, &at, (size_t)(end - k)))
-            status = step_through(j, w, f, bundle, 0, k, end, err);
+            status = step_through(j, w, f, (tile_span){ batch, 0, k, end }, err);
     }
     return status;
 }
 
-static bool ends_on_byte(const tn_scaled_field *field, uint64_t n)
-{
-    return field->bits >= 8 || n * field->bits % 8 == 0;
-}
-
-/* Whether a padded tile after so many of a bundle can be encoded as a shorter one: groups and subtiles are
- * whole, zeros count in searches, and its numbers begin on a byte. */
+/* Whether the padded tile after `tiles` others of a batch can be encoded as a short tile.  Padding counts in
+ * groups, subtiles and searches, and the fast path needs numbers that begin on a byte. */
 static bool can_be_short(const tn_scaled_plan *p, uint64_t tiles)
 {
     const tn_datatype *d = p->d;
     return !d->of && !d->offset_bits && !d->subtile && d->number.kind != TN_NUMBER_CODEBOOK &&
-           p->o.rule != TN_SCALE_MSE && ends_on_byte(&p->data, tiles * p->tile_columns) &&
-           ends_on_byte(&p->scale, tiles) && ends_on_byte(&p->zero, tiles);
+           p->o.rule != TN_SCALE_MSE && tn_scaled_ends_on_byte(p->data.bits, tiles * p->tile_columns) &&
+           tn_scaled_ends_on_byte(p->scale.bits, tiles) && tn_scaled_ends_on_byte(p->zero.bits, tiles);
 }
 
-static tn_status encode(const job *j, scratch *w, result *f, uint64_t bundle, uint64_t piece, tn_error *err)
+static tn_status encode(const job *j, scratch *w, result *f, uint64_t batch, uint64_t piece, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
-    uint64_t tiles = tn_scaled_bundle_tiles(p, bundle), done = 0;
+    uint64_t tiles = tn_scaled_batch_tiles(p, batch), done = 0;
     tn_status status = TN_OK;
     if (j->encode && p->tile_rows == 1 && j->step == encode_whole && !tn_has_percentile(&p->o)) {
-        tn_scaled_place at = tn_scaled_place_at(p, bundle, 0, 0);
+        tn_scaled_place at = tn_scaled_place_at(p, batch, 0, 0);
         uint64_t whole = (p->columns - at.across * p->tile_columns) / p->tile_columns;
         done = tn_min_u64(whole, tiles);
-        status = encode_at_once(j, w, f, bundle, done, err);
-        at = tn_scaled_place_at(p, bundle, done, 0);
+        status = encode_at_once(j, w, f, batch, done, err);
+        at = tn_scaled_place_at(p, batch, done, 0);
         if (status == TN_OK && done < tiles && can_be_short(p, done) && encode_tiles(j, w, f, &at, 1))
             done++;
     }
-    return status ? status : step_through(j, w, f, bundle, piece, done, tiles, err);
+    return status ? status : step_through(j, w, f, (tile_span){ batch, piece, done, tiles }, err);
 }
 
-/* Adds what was found in a piece to its group. */
+/* Adds the result of a piece to its group.  `last`: the last piece. */
 static void gather_piece(const job *j, group *g, const result *f, uint64_t k, bool last)
 {
     if (j->step == measure_piece)
@@ -373,7 +373,7 @@ static void gather(job *j, const tn_job_item *item, const result *f)
 {
     const tn_scaled_plan *p = &j->plan;
     bool last = item->piece + 1 == tn_scaled_pieces(p);
-    for (uint64_t k = 0; k < tn_scaled_bundle_tiles(p, item->first); k++) {
+    for (uint64_t k = 0; k < tn_scaled_batch_tiles(p, item->first); k++) {
         tn_scaled_place at = tn_scaled_place_at(p, item->first, k, item->piece);
         gather_piece(j, &j->groups[tn_scaled_tile_number(p, &at)], f, k, last);
     }
@@ -381,7 +381,7 @@ static void gather(job *j, const tn_job_item *item, const result *f)
 
 /* --- percentiles of groups -------------------------------------------------------------- */
 
-/* What is kept of the pieces of an item. */
+/* Counts the kept values of the pieces of an item. */
 static tn_status count_item(void *context, uint64_t item, unsigned worker, tn_scale_tally *tally,
                             tn_error *err)
 {
@@ -394,7 +394,7 @@ static tn_status count_item(void *context, uint64_t item, unsigned worker, tn_sc
     tn_status opened = tn_job_open_values(j, w, &j->results[worker], own.first, own.n, err);
     if (opened != TN_OK)
         return opened;
-    for (uint64_t k = 0; k < tn_scaled_bundle_tiles(p, s.first); k++) {
+    for (uint64_t k = 0; k < tn_scaled_batch_tiles(p, s.first); k++) {
         tn_scaled_place at = tn_scaled_place_at(p, s.first, k, s.piece);
         tn_status status = begin(j, w, &at, err);
         if (status != TN_OK)
@@ -408,14 +408,14 @@ static tn_status count_item(void *context, uint64_t item, unsigned worker, tn_sc
     return TN_OK;
 }
 
-/* The ranges of groups become those of the values that count. */
+/* Limits the range of each group to the percentile. */
 static tn_status find_percentiles(job *j, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
     const tn_affine symmetry = { .codes = TN_INT8, .symmetric = !p->d->has_zero };
     const tn_quantize_options o = { .size = sizeof o, .percentile = p->o.percentile };
     const tn_scale_source source = { .add = count_item, .context = j,
-                                     .items = p->bundles * tn_scaled_pieces(p) };
+                                     .items = p->batches * tn_scaled_pieces(p) };
     tn_scale_index index = { .inner = 1, .count = p->outer * p->tiles_down * p->tiles_across * p->inner };
     tn_scale_tally *tally;
     tn_status status = tn_scale_tally_new(&symmetry, &o, TN_FLOAT32, index, &tally, err);
@@ -431,18 +431,18 @@ static tn_status find_percentiles(job *j, tn_error *err)
     return status;
 }
 
-/* All choices are tried even where a group has fewer. */
+/* The most trials of a group; some have fewer. */
 static uint64_t trials_of(const job *j)
 {
     return (j->plan.o.rule == TN_SCALE_MSE ? TN_TILE_CHOICES : 1) * mappings_to_try(j->plan.d);
 }
 
-/* The scales and zero points of all groups, if the plan has memory for them. */
+/* Writes the scales and zero points of all groups, if the plan has memory for them. */
 static void put_choices(const job *j)
 {
     const tn_scaled_plan *p = &j->plan;
-    for (uint64_t b = 0; b < p->bundles && p->scale.data; b++)
-        for (uint64_t k = 0; k < tn_scaled_bundle_tiles(p, b); k++) {
+    for (uint64_t b = 0; b < p->batches && p->scale.data; b++)
+        for (uint64_t k = 0; k < tn_scaled_batch_tiles(p, b); k++) {
             tn_scaled_place at = tn_scaled_place_at(p, b, k, 0);
             tn_tile_choice choice;
             choice_of(j, &at, j->groups[tn_scaled_tile_number(p, &at)].best, &choice);
@@ -450,7 +450,7 @@ static void put_choices(const job *j)
         }
 }
 
-/* The rounds over large groups that come before encoding. */
+/* Runs the passes that precede the encoding of groups. */
 static tn_status search_groups(job *j, tn_error *err)
 {
     j->gather = gather;
@@ -469,16 +469,16 @@ static tn_status search_groups(job *j, tn_error *err)
 
 /* --- the scale of a tensor ------------------------------------------------------------ */
 
-static uint64_t looks_of(const job *j)
+static uint64_t measure_items(const job *j)
 {
-    return tn_div_up_u64(j->plan.count, TN_SCALED_LOOK);
+    return tn_div_up_u64(j->plan.count, TN_SCALED_MEASURE);
 }
 
-static tn_status look(void *context, uint64_t item, tn_pool_use use, tn_error *err)
+static tn_status measure_some(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
-    uint64_t first = item * TN_SCALED_LOOK, left = j->plan.count - first;
-    size_t n = left < TN_SCALED_LOOK ? (size_t)left : TN_SCALED_LOOK;
+    uint64_t first = item * TN_SCALED_MEASURE, left = j->plan.count - first;
+    size_t n = left < TN_SCALED_MEASURE ? (size_t)left : TN_SCALED_MEASURE;
     scratch *w = &j->scratches[use.scratch];
     tn_status status = tn_job_open_values(j, w, &j->results[use.result], first, n, err);
     if (status == TN_OK)
@@ -486,13 +486,13 @@ static tn_status look(void *context, uint64_t item, tn_pool_use use, tn_error *e
     return status;
 }
 
-/* The last one has seen it all; it is done here, where the floating-point environment is the pool's. */
-static tn_status add_up(void *context, uint64_t item, unsigned number, tn_error *err)
+/* Computes the scale after the last item, here because the pool sets the floating-point environment. */
+static tn_status join_ranges(void *context, uint64_t item, unsigned number, tn_error *err)
 {
     job *j = context;
     (void)err;
     tn_tile_range_join(&j->range, &j->results[number].range);
-    if (item + 1 < looks_of(j))
+    if (item + 1 < measure_items(j))
         return TN_OK;
     j->tscale = tn_tensor_scale_for(j->plan.d, &j->plan.o, &j->range);
     j->tensor_scale = tn_spec_value(&j->plan.d->tensor_scale, j->tscale);
@@ -501,10 +501,10 @@ static tn_status add_up(void *context, uint64_t item, unsigned number, tn_error 
 
 static tn_status find_tensor_scale(job *j, tn_error *err)
 {
-    const tn_ordered task = { .work = look, .emit = add_up, .context = j };
+    const tn_ordered task = { .work = measure_some, .emit = join_ranges, .context = j };
     tn_status status = tn_job_workers(j, err);
     if (status == TN_OK)
-        status = tn_pool_run(j->work->pool, looks_of(j), &task, err);
+        status = tn_pool_run(j->work->pool, measure_items(j), &task, err);
     if (status == TN_OK && j->plan.tscale.data)
         tn_scaled_put_tensor_scale(&j->plan, j->tscale);
     return status;
@@ -514,7 +514,7 @@ static tn_status prepare(job *j, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
     tn_status status = TN_OK;
-    if (!p->count) {            /* there may be a scale of the tensor still */
+    if (!p->count) {            /* an empty tensor still has a scale of the tensor */
         if (p->tscale.data)
             tn_scaled_put_tensor_scale(p, tn_tensor_scale_for(p->d, &p->o, &(tn_tile_range){ 0 }));
         return TN_OK;
@@ -529,7 +529,7 @@ static tn_status prepare(job *j, tn_error *err)
     return status;
 }
 
-/* --- the row -------------------------------------------------------------------------- */
+/* --- the quantizer --------------------------------------------------------------------- */
 
 static tn_status open(tn_part_values *v, tn_error *err)
 {

@@ -166,7 +166,7 @@ static void a_bad_key_of_a_datatype_is_pointed_at(void)
         "dialect=ggml has ties and a scale rule of its own, but found round=even and mode=mse");
     bad("mxfp4,dialect=ggml,round=away",
         "dialect=ggml has ties and a scale rule of its own, but found round=away and mode=max");
-    bad("mxfp8,dialect=ggml", "ggml's way is known for e2m1fnuz|e8m0_t32 but found e4m3fn|e8m0_t32");
+    bad("mxfp8,dialect=ggml", "the ggml dialect needs e2m1fnuz|e8m0_t32 but found e4m3fn|e8m0_t32");
     bad("mxfp4,", "\"\" at character 7 is no KEY=VALUE");
 }
 

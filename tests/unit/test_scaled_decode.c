@@ -68,8 +68,8 @@ static void define_values(any *a)
     tn_tile t = { .tensor_scale = a->tensor_scale, .offset = malloc(most + 1), .meta = malloc(most + 1),
                   .mask = malloc(most + 1),
                   .code = malloc((most + 1) * sizeof *t.code) };
-    for (uint64_t b = 0; b < p->bundles; b++)
-        for (uint64_t k = 0; k < tn_scaled_bundle_tiles(p, b); k++)
+    for (uint64_t b = 0; b < p->batches; b++)
+        for (uint64_t k = 0; k < tn_scaled_batch_tiles(p, b); k++)
             for (uint64_t piece = 0; piece < tn_scaled_pieces(p); piece++) {
                 tn_scaled_place at = tn_scaled_place_at(p, b, k, piece);
                 tn_scaled_get(p, &at, &t);

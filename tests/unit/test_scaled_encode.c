@@ -169,9 +169,9 @@ static bool define(const bench *b, parts *p)
     static uint64_t index[LARGEST];
     size_t bad, pieces = (size_t)tn_scaled_pieces(&p->plan);
     CHECK(pieces == 1);
-    for (uint64_t bundle = 0; bundle < p->plan.bundles; bundle++) {
-        for (uint64_t k = 0; k < tn_scaled_bundle_tiles(&p->plan, bundle); k++) {
-            tn_scaled_place at = tn_scaled_place_at(&p->plan, bundle, k, 0);
+    for (uint64_t batch = 0; batch < p->plan.batches; batch++) {
+        for (uint64_t k = 0; k < tn_scaled_batch_tiles(&p->plan, batch); k++) {
+            tn_scaled_place at = tn_scaled_place_at(&p->plan, batch, k, 0);
             tn_scaled_row row = tn_scaled_row_at(&p->plan, &at, 0);
             CHECK(row.n == at.columns && at.rows == 1);
             tn_tile t = { .x = b->x + row.first, .n = (size_t)row.n, .index = index,

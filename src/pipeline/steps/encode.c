@@ -117,7 +117,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
         status = tn_scaled_shapes_for(e->datatype, v->tensor.rank, v->tensor.shape, &shapes, err);
     if (status)
         return status;
-    e->streams = tn_scaled_streams(&e->plan) && (!e->plan.o.rotation.size || tn_scaled_turns(&e->plan));
+    e->streams = tn_scaled_streams(&e->plan) && (!e->plan.o.rotation.size || tn_scaled_rotates(&e->plan));
     find_fields(e, &shapes);
     return e->fakes ? TN_OK : declare_codes(v, e, &shapes, err);
 }
@@ -199,7 +199,7 @@ static tn_status take_values(tn_view *v, encoding *e, const tn_preparing *p, tn_
     tn_status status = tn_view_fill(v->input, p, err);
     w->src_type = from.dtype;
     w->src = v->input->memory;
-    if (status || !e->plan.o.rotation.size || tn_scaled_turns(&e->plan))
+    if (status || !e->plan.o.rotation.size || tn_scaled_rotates(&e->plan))
         return status;
     status = tn_spill_make(&e->values, v->place->beside, e->plan.count * sizeof(float), err);
     if (!status)

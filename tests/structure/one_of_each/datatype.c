@@ -44,14 +44,14 @@ static tn_status check(const tn_datatype *d, const tn_quantize_options *o, tn_er
     return TN_OK;
 }
 
-static tn_status encode(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f, uint64_t bundle,
+static tn_status encode(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f, uint64_t batch,
                         uint64_t piece, tn_error *err)
 {
-    tn_job_block b = tn_job_block_of(j, w, bundle);
+    tn_job_block b = tn_job_block_of(j, w, batch);
     (void)piece, (void)err;
     for (size_t i = 0; i < b.n; i++)
         b.codes[i] = (uint8_t)(int8_t)fmaxf(-127, fminf(127, rintf(b.x[i] * 16)));
-    tn_job_give(j, w, f, &b);
+    tn_job_decode_block(j, w, f, &b);
     return TN_OK;
 }
 
