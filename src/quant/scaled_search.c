@@ -1,30 +1,30 @@
-/* quant/scaled_search.c - the fast ways of datatypes that search or select.
+/* quant/scaled_search.c - the fast paths of datatypes that search or select.
  *
- * What is kept of sparse tiles is a tensor of its own, which is encoded like
- * one that is not sparse.  Mappings, offsets and scales with the least error
- * are tried for some tiles at a time, which stay in the first cache. */
+ * The kept values of sparse tiles are encoded like a dense tensor.  Mappings,
+ * offsets and scales are tried for a block of tiles that stays in the first-level
+ * cache. */
 #include "quant/scaled_search.h"
 
 #include <stdlib.h>
 
 #include "kernels/cast/table.h"
 
-/* --- sparse ones ------------------------------------------------------------------------ */
+/* --- sparsity --------------------------------------------------------------------------- */
 
-/* Sparsity alone: what a plain cast makes of the values. */
+/* Sparsity alone: kept values are cast. */
 static bool is_cast(const tn_datatype *d)
 {
     tn_dtype type = d->number.dtype;
     return d->scope == TN_SCOPE_NONE && (type == TN_FLOAT32 || type == TN_FLOAT16 || type == TN_BFLOAT16);
 }
 
-/* The plan of what is kept. */
-typedef struct thinned {
+/* The plan without its sparsity, for the kept values. */
+typedef struct kept_plan {
     tn_datatype    d;
     tn_scaled_plan plan;
-} thinned;
+} kept_plan;
 
-static void thin(thinned *to, const tn_scaled_plan *p)
+static void drop_sparsity(kept_plan *to, const tn_scaled_plan *p)
 {
     to->d = *p->d;
     to->d.keep = to->d.of = 0;
@@ -32,8 +32,8 @@ static void thin(thinned *to, const tn_scaled_plan *p)
     to->plan.d = &to->d;
 }
 
-/* Values of one chunk; `kept` has room for those that are. */
-static bool encode_kept(const tn_search_ways *w, const tn_scaled_plan *p, const thinned *dense,
+/* Encodes one block; `kept` is a buffer for its kept values. */
+static bool encode_kept(const tn_search_tables *w, const tn_scaled_plan *p, const kept_plan *dense,
                         const tn_tiles *t, float *kept)
 {
     const tn_datatype *d = p->d;
@@ -57,14 +57,14 @@ static bool encode_kept(const tn_search_ways *w, const tn_scaled_plan *p, const 
                                                : tn_scaled_encode_with(w->encode, &dense->plan, &part);
 }
 
-static bool encode_sparse(const tn_search_ways *w, const tn_scaled_plan *p, const tn_tiles *t)
+static bool encode_sparse(const tn_search_tables *w, const tn_scaled_plan *p, const tn_tiles *t)
 {
-    float room[TN_SEARCH_FEWEST * TN_SEARCH_LARGEST], *kept = room;
+    float buffer[TN_SEARCH_FEWEST * TN_SEARCH_LARGEST], *kept = buffer;
     size_t each = tn_search_kept(p->d, t->size);
-    thinned dense;
+    kept_plan dense;
     bool done = true;
-    thin(&dense, p);
-    if (t->count == 1 && each > sizeof room / sizeof *room)
+    drop_sparsity(&dense, p);
+    if (t->count == 1 && each > sizeof buffer / sizeof *buffer)
         kept = malloc(each * sizeof *kept);
     else if (each > TN_SEARCH_LARGEST && t->count > 1)
         return false;
@@ -74,15 +74,15 @@ static bool encode_sparse(const tn_search_ways *w, const tn_scaled_plan *p, cons
         done = encode_kept(w, p, &dense, &some, kept);
     }
     done = done && kept;
-    if (kept != room)
+    if (kept != buffer)
         free(kept);
     return done;
 }
 
 /* --- offsets ---------------------------------------------------------------------------------- */
 
-/* What is below a normal number by less than the largest offset may have no offset of its own. */
-static bool are_high(const tn_search_desk *w, size_t tiles, int32_t most)
+/* Whether every exponent stays normal when the largest offset is subtracted. */
+static bool are_high(const tn_search_scratch *w, size_t tiles, int32_t most)
 {
     for (size_t k = 0; k < tiles; k++)
         if (w->largest[k] && w->exponent[k] <= most)
@@ -90,11 +90,11 @@ static bool are_high(const tn_search_desk *w, size_t tiles, int32_t most)
     return true;
 }
 
-static bool encode_offsets(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t)
+static bool encode_offsets(const tn_search_tables *kernels, const tn_scaled_plan *p, const tn_tiles *t)
 {
     const tn_datatype *d = p->d;
     const tn_search_powers r = tn_search_powers_of(p);
-    tn_search_desk w;
+    tn_search_scratch w;
     const tn_search_offsets rules = { .subtile = d->subtile, .bump = r.bump,
                                       .most = (1 << d->offset_bits) - 1,
                                       .exponent = w.exponent };
@@ -104,18 +104,18 @@ static bool encode_offsets(const tn_search_ways *ways, const tn_scaled_plan *p, 
                                         .factor = w.own.factor,
                                         .number = tn_search_number_of(&d->number) };
         n = some.count;
-        ways->encode->largest(w.largest, some.x, n, some.size);
+        kernels->encode->largest(w.largest, some.x, n, some.size);
         if (!tn_search_set_powers(&r, &w, n) || !are_high(&w, n, rules.most))
             return false;
-        ways->search->lower(tn_search_codes_to(p, &some, &w), w.units, &tiles, &rules);
-        tn_search_put_scales(ways, p, &some, &w.own);
-        tn_search_put_codes(ways, p, &some, &w);
-        tn_search_put_units(ways, some.offset, w.units, n, some.size / d->subtile, d->offset_bits);
+        kernels->search->lower(tn_search_codes_to(p, &some, &w), w.units, &tiles, &rules);
+        tn_search_put_scales(kernels, p, &some, &w.own);
+        tn_search_put_codes(kernels, p, &some, &w);
+        tn_search_put_units(kernels, some.offset, w.units, n, some.size / d->subtile, d->offset_bits);
     }
     return true;
 }
 
-/* --- which way ------------------------------------------------------------------------------------ */
+/* --- selection ------------------------------------------------------------------------------------ */
 
 static bool has_simple_tiles(const tn_datatype *d)
 {
@@ -163,22 +163,21 @@ tn_search_kind tn_scaled_search_kind(const tn_scaled_plan *p)
                                                                                      : TN_SEARCH_NONE;
 }
 
-/* Whether what is kept can be encoded. */
-static bool can_thin(const tn_scaled_plan *p)
+static bool can_encode_kept(const tn_scaled_plan *p)
 {
-    thinned dense;
-    thin(&dense, p);
+    kept_plan dense;
+    drop_sparsity(&dense, p);
     return is_cast(p->d) || tn_scaled_encoder(&dense.plan);
 }
 
-bool tn_scaled_search_with(const tn_search_ways *w, const tn_scaled_plan *p, const tn_tiles *t)
+bool tn_scaled_search_with(const tn_search_tables *w, const tn_scaled_plan *p, const tn_tiles *t)
 {
     tn_search_kind kind = tn_scaled_search_kind(p);
     if (!w->search->select || t->choice)
         return false;
     if (kind == TN_SEARCH_SPARSE)
         return p->d->of <= w->search->widest && encode_sparse(w, p, t);
-    if (t->size % TN_SEARCH_SIZE)               /* one that is larger than the dimension is cut to it */
+    if (t->size % TN_SEARCH_SIZE)               /* a tile larger than the dimension is shortened to it */
         return false;
     switch (kind) {
     case TN_SEARCH_BOOK:    return tn_search_encode_book(w, p, t);
@@ -190,7 +189,8 @@ bool tn_scaled_search_with(const tn_search_ways *w, const tn_scaled_plan *p, con
 
 static bool search(const tn_scaled_plan *p, const tn_tiles *t)
 {
-    return tn_scaled_search_with(&(tn_search_ways){ tn_search_kernels_get(), tn_encode_kernels_get() }, p, t);
+    const tn_search_tables kernels = { tn_search_kernels_get(), tn_encode_kernels_get() };
+    return tn_scaled_search_with(&kernels, p, t);
 }
 
 tn_tiles_encode_fn tn_scaled_searcher(const tn_scaled_plan *p)
@@ -199,7 +199,7 @@ tn_tiles_encode_fn tn_scaled_searcher(const tn_scaled_plan *p)
     tn_search_kind kind = tn_scaled_search_kind(p);
     if (kind == TN_SEARCH_NONE || !k->select)
         return NULL;
-    if (kind == TN_SEARCH_SPARSE && (p->d->of > k->widest || !can_thin(p)))
+    if (kind == TN_SEARCH_SPARSE && (p->d->of > k->widest || !can_encode_kept(p)))
         return NULL;
     return search;
 }

@@ -1,10 +1,10 @@
-/* quant/scaled_search_book.c - codebooks: the mappings with the least error. */
+/* quant/scaled_search_book.c - codebooks: the mappings with the least squared error. */
 #include "quant/scaled_search.h"
 
 #include <math.h>
 
-/* Scales that are floats, of tiles whose largest magnitudes are known; false: not for kernels. */
-static bool set_floats(const tn_scaled_plan *p, tn_search_desk *w, size_t tiles)
+/* Sets float scales from w->largest; false: kernels cannot encode the tiles. */
+static bool set_floats(const tn_scaled_plan *p, tn_search_scratch *w, size_t tiles)
 {
     const tn_datatype *d = p->d;
     tn_coder coder = tn_coder_for(&d->scale, TN_ROUND_EVEN, 0, TN_DRAW_SCALE);
@@ -21,7 +21,7 @@ static bool set_floats(const tn_scaled_plan *p, tn_search_desk *w, size_t tiles)
 
 /* --- codebooks ------------------------------------------------------------------------------ */
 
-/* The smallest float32 that is no smaller than the middle. */
+/* The smallest float32 not below the midpoint. */
 static float middle_of(float a, float b)
 {
     double middle = ((double)a + (double)b) / 2;
@@ -42,14 +42,14 @@ static void set_mapping(tn_search_book *b, uint32_t m, const float *value, uint3
     }
 }
 
-/* Whether the last bit of the smallest number is no lower than that of the largest value, twice the largest
- * number. */
+/* Whether differences of values and numbers are exact in float32: the smallest step of the numbers is not
+ * below the last bit of the largest value, which is twice the largest number. */
 static bool is_coarse(const tn_number_spec *n)
 {
     return n->emax - n->emin + n->mantissa_bits <= 22;
 }
 
-/* All magnitudes at which values change are whole numbers of the last bit that is kept. */
+/* A row is a magnitude without its low bits.  No threshold has any of these bits set. */
 static void set_rows(tn_search_book *b)
 {
     uint32_t any = 0, least = TN_BITS_INFINITE, most = 0;
@@ -80,17 +80,17 @@ static void set_book(tn_search_book *b, const tn_datatype *d)
     set_rows(b);
 }
 
-/* How a plan's tiles get their mappings. */
-typedef struct librarian {
+/* What is constant for a plan. */
+typedef struct book_encoder {
     tn_search_book book;
     tn_search_powers power;
     tn_search_trials trials;
     size_t subtile;
-} librarian;
+} book_encoder;
 
-/* Scales of tiles whose largest magnitudes are known: the mode's, or those with the least error. */
-static bool choose_scales(const tn_search_ways *ways, const tn_scaled_plan *p, const librarian *l,
-                          const tn_search_tiles *tiles, tn_search_desk *w)
+/* Sets the scales of tiles from w->largest, by the rule or by trials; false: kernels cannot encode them. */
+static bool choose_scales(const tn_search_tables *kernels, const tn_scaled_plan *p, const book_encoder *l,
+                          const tn_search_tiles *tiles, tn_search_scratch *w)
 {
     size_t n = tiles->count;
     if (p->o.rule != TN_SCALE_MSE)
@@ -100,33 +100,33 @@ static bool choose_scales(const tn_search_ways *ways, const tn_scaled_plan *p, c
     for (unsigned i = 0; i < l->trials.count; i++) {
         if (!tn_search_set_trial(&l->trials, w, n, i))
             return false;
-        ways->search->choose(w->codes, w->units, w->sums, tiles, l->subtile, &l->book);
+        kernels->search->choose(w->codes, w->units, w->sums, tiles, l->subtile, &l->book);
         tn_search_take_better(w, n, i == 0);
     }
     w->own = w->best;
     return true;
 }
 
-bool tn_search_encode_book(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t)
+bool tn_search_encode_book(const tn_search_tables *kernels, const tn_scaled_plan *p, const tn_tiles *t)
 {
-    librarian l = { .power = tn_search_powers_of(p), .trials = tn_search_trials_of(p, 1),
+    book_encoder l = { .power = tn_search_powers_of(p), .trials = tn_search_trials_of(p, 1),
                     .subtile = p->d->subtile ? p->d->subtile : t->size };
-    tn_search_desk w;
+    tn_search_scratch w;
     set_book(&l.book, p->d);
-    ways->search->list(&l.book);
+    kernels->search->list(&l.book);
     for (size_t first = 0, n; first < t->count; first += n) {
         tn_tiles some = tn_search_next(p, t, first);
         n = some.count;
         const tn_search_tiles tiles = { .x = some.x, .count = some.count, .size = some.size,
                                         .step = w.own.step };
-        ways->encode->largest(w.largest, some.x, some.count, some.size);
-        if (!choose_scales(ways, p, &l, &tiles, &w))
+        kernels->encode->largest(w.largest, some.x, some.count, some.size);
+        if (!choose_scales(kernels, p, &l, &tiles, &w))
             return false;
-        ways->search->choose(tn_search_codes_to(p, &some, &w), w.units, NULL, &tiles, l.subtile, &l.book);
-        tn_search_put_scales(ways, p, &some, &w.own);
-        tn_search_put_codes(ways, p, &some, &w);
+        kernels->search->choose(tn_search_codes_to(p, &some, &w), w.units, NULL, &tiles, l.subtile, &l.book);
+        tn_search_put_scales(kernels, p, &some, &w.own);
+        tn_search_put_codes(kernels, p, &some, &w);
         if (some.meta)
-            tn_search_put_units(ways, some.meta, w.units, some.count, some.size / l.subtile, p->meta.bits);
+            tn_search_put_units(kernels, some.meta, w.units, some.count, some.size / l.subtile, p->meta.bits);
     }
     return true;
 }

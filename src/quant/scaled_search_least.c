@@ -1,5 +1,5 @@
-/* quant/scaled_search_least.c - scales with the least error: those that
- * tile_scale.c tells to try. */
+/* quant/scaled_search_least.c - scales and zero points with the least squared error,
+ * of those that tile_scale.c lists. */
 #include "quant/scaled_search.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static tn_search_float float_of(const tn_number_spec *n)
     return (tn_search_float){ .wide = tn_search_is_wide(n), .number = tn_search_number_of(n) };
 }
 
-/* The code of the nearest number, which is not negative, and its value. */
+/* The code and the value of the number nearest to x >= 0. */
 static uint32_t code_near(const tn_search_float *f, float x, float *value)
 {
     const tn_search_number *n = &f->number;
@@ -45,8 +45,8 @@ tn_search_trials tn_search_trials_of(const tn_scaled_plan *p, float tensor_scale
     return r;
 }
 
-/* Floor's exponent, one more, one less; false: not for kernels. */
-static bool try_power(const tn_search_trials *r, tn_search_desk *w, size_t tiles, unsigned trial)
+/* Trial 0 is the exponent of TN_SCALE_MAX, 1 is one more, 2 is one less. */
+static bool try_power(const tn_search_trials *r, tn_search_scratch *w, size_t tiles, unsigned trial)
 {
     for (size_t k = 0; k < tiles; k++) {
         int32_t code = tn_search_code(&r->power, w->largest[k], (trial == 1) - (trial == 2));
@@ -57,14 +57,14 @@ static bool try_power(const tn_search_trials *r, tn_search_desk *w, size_t tiles
     return true;
 }
 
-/* Infinity makes zeros, as a scale of 0 is to. */
+/* With a scale of 0 all codes are 0, as with a divisor of infinity. */
 static float divisor(float scale)
 {
     return scale == 0 ? INFINITY : scale;
 }
 
-/* The range's scale, then it times so many sixteenths. */
-static void try_float(const tn_search_trials *r, tn_search_desk *w, size_t tiles, unsigned trial)
+/* Trial 0 is the scale of the range, the others are sixteenths of it. */
+static void try_float(const tn_search_trials *r, tn_search_scratch *w, size_t tiles, unsigned trial)
 {
     float ratio = trial ? (float)(TN_RATIO_LOW + trial - 1) / 16 : 1;
     for (size_t k = 0; k < tiles; k++) {
@@ -75,8 +75,8 @@ static void try_float(const tn_search_trials *r, tn_search_desk *w, size_t tiles
     }
 }
 
-/* Zeros have the lowest scale. */
-static void settle_zeros(tn_search_desk *w, size_t tiles)
+/* Tiles of zeros have scale code 0. */
+static void set_zero_tiles(tn_search_scratch *w, size_t tiles)
 {
     for (size_t k = 0; k < tiles; k++)
         if (w->largest[k] == 0) {
@@ -86,7 +86,7 @@ static void settle_zeros(tn_search_desk *w, size_t tiles)
         }
 }
 
-void tn_search_take_better(tn_search_desk *w, size_t tiles, bool first)
+void tn_search_take_better(tn_search_scratch *w, size_t tiles, bool first)
 {
     for (size_t k = 0; k < tiles; k++) {
         if (!first && !(w->sums[k] < w->least[k]))
@@ -100,7 +100,7 @@ void tn_search_take_better(tn_search_desk *w, size_t tiles, bool first)
     }
 }
 
-bool tn_search_are_normal(const tn_search_desk *w, size_t tiles)
+bool tn_search_are_normal(const tn_search_scratch *w, size_t tiles)
 {
     for (size_t k = 0; k < tiles; k++)
         if (w->largest[k] && (w->largest[k] < TN_BITS_NORMAL || w->largest[k] >= TN_BITS_INFINITE))
@@ -108,24 +108,24 @@ bool tn_search_are_normal(const tn_search_desk *w, size_t tiles)
     return true;
 }
 
-bool tn_search_set_trial(const tn_search_trials *r, tn_search_desk *w, size_t tiles, unsigned trial)
+bool tn_search_set_trial(const tn_search_trials *r, tn_search_scratch *w, size_t tiles, unsigned trial)
 {
     if (!r->is_power)
         try_float(r, w, tiles, trial);
     else if (!try_power(r, w, tiles, trial))
         return false;
-    settle_zeros(w, tiles);
+    set_zero_tiles(w, tiles);
     return true;
 }
 
 /* --- zero points ----------------------------------------------------------------------------------- */
 
-/* Ranges are tried that end earlier. */
+/* Constants for trials with zero points: ranges with lower ends. */
 typedef struct zeros {
     const tn_datatype *d;
     tn_search_float scale, zero;
     float    top;
-    uint32_t last;              /* scale */
+    uint32_t last;              /* the largest scale code */
 } zeros;
 
 static zeros zeros_of(const tn_datatype *d)
@@ -138,14 +138,14 @@ static zeros zeros_of(const tn_datatype *d)
     return r;
 }
 
-/* The integer that the lowest value is, of a scale that is not 0. */
+/* The integer zero point of a range from `low`; the scale is not 0. */
 static float zero_near(float low, float scale)
 {
     return rintf(-low / scale);
 }
 
-/* A zero point that is too large for its type makes the scale larger. */
-static void widen(const zeros *r, float low, float step, tn_search_scales *to, size_t k)
+/* Increases the scale until the zero point fits its type. */
+static void increase_scale(const zeros *r, float low, float step, tn_search_scales *to, size_t k)
 {
     float largest = (float)r->d->zero.maxint, wanted = -low / largest;
     to->scale[k] = code_near(&r->scale, step > wanted ? step : wanted, &to->step[k]);
@@ -166,14 +166,13 @@ static void try_range(const zeros *r, float low, float high, tn_search_scales *t
     } else if (to->step[k] != 0) {
         to->shift[k] = zero_near(low, to->step[k]);
         if (to->shift[k] > (float)r->d->zero.maxint)
-            widen(r, low, step, to, k);
+            increase_scale(r, low, step, to, k);
         to->zero[k] = (uint32_t)to->shift[k];
     }
     to->factor[k] = divisor(to->step[k]);
 }
 
-/* False: there is what is not finite. */
-static bool are_finite(const tn_search_desk *w, size_t tiles)
+static bool are_finite(const tn_search_scratch *w, size_t tiles)
 {
     for (size_t k = 0; k < tiles; k++)
         if ((w->high[k] >= TN_BITS_INFINITE && !(w->high[k] >> 31)) ||
@@ -182,7 +181,7 @@ static bool are_finite(const tn_search_desk *w, size_t tiles)
     return true;
 }
 
-static void set_ranges(const zeros *r, tn_search_desk *w, size_t tiles, unsigned trial)
+static void set_ranges(const zeros *r, tn_search_scratch *w, size_t tiles, unsigned trial)
 {
     for (size_t k = 0; k < tiles; k++) {
         float low = w->low[k] >> 31 ? tn_float_of(w->low[k]) : 0,
@@ -194,41 +193,41 @@ static void set_ranges(const zeros *r, tn_search_desk *w, size_t tiles, unsigned
 
 /* --- the least error ------------------------------------------------------------------------------ */
 
-static bool try_scales(const tn_search_ways *ways, const tn_search_trials *r, const tn_search_tiles *tiles,
-                       tn_search_desk *w)
+static bool try_scales(const tn_search_tables *kernels, const tn_search_trials *r,
+                       const tn_search_tiles *tiles, tn_search_scratch *w)
 {
-    ways->encode->largest(w->largest, tiles->x, tiles->count, tiles->size);
+    kernels->encode->largest(w->largest, tiles->x, tiles->count, tiles->size);
     if (!tn_search_are_normal(w, tiles->count))
         return false;
     for (unsigned i = 0; i < r->count; i++) {
         if (!tn_search_set_trial(r, w, tiles->count, i))
             return false;
-        ways->search->squares(w->sums, tiles);
+        kernels->search->squares(w->sums, tiles);
         tn_search_take_better(w, tiles->count, i == 0);
     }
     return true;
 }
 
-static bool try_zeros(const tn_search_ways *ways, const zeros *r, const tn_search_tiles *tiles,
-                      tn_search_desk *w)
+static bool try_zeros(const tn_search_tables *kernels, const zeros *r, const tn_search_tiles *tiles,
+                      tn_search_scratch *w)
 {
-    ways->encode->ends(w->high, w->low, tiles->x, tiles->count, tiles->size);
+    kernels->encode->ends(w->high, w->low, tiles->x, tiles->count, tiles->size);
     if (!are_finite(w, tiles->count))
         return false;
     for (unsigned i = 0; i < TN_RANGE_ENDS * TN_RANGE_ENDS; i++) {
         set_ranges(r, w, tiles->count, i);
-        ways->search->squares(w->sums, tiles);
+        kernels->search->squares(w->sums, tiles);
         tn_search_take_better(w, tiles->count, i == 0);
     }
     return true;
 }
 
-bool tn_search_encode_least(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t)
+bool tn_search_encode_least(const tn_search_tables *kernels, const tn_scaled_plan *p, const tn_tiles *t)
 {
     const tn_datatype *d = p->d;
     const tn_search_trials r = tn_search_trials_of(p, t->tensor_scale);
     const zeros z = d->has_zero ? zeros_of(d) : (zeros){ .d = d };
-    tn_search_desk w;
+    tn_search_scratch w;
     if (!(r.tensor_scale > 0 && isfinite(r.tensor_scale)))
         return false;
     for (size_t first = 0, n; first < t->count; first += n) {
@@ -239,12 +238,12 @@ bool tn_search_encode_least(const tn_search_ways *ways, const tn_scaled_plan *p,
                                         .whole = d->zero.kind == TN_NUMBER_INT,
                                         .divide = !r.is_power, .number = tn_search_number_of(&d->number) };
         n = some.count;
-        if (!(d->has_zero ? try_zeros(ways, &z, &tiles, &w) : try_scales(ways, &r, &tiles, &w)))
+        if (!(d->has_zero ? try_zeros(kernels, &z, &tiles, &w) : try_scales(kernels, &r, &tiles, &w)))
             return false;
         w.own = w.best;
-        ways->search->encode(tn_search_codes_to(p, &some, &w), &tiles);
-        tn_search_put_scales(ways, p, &some, &w.own);
-        tn_search_put_codes(ways, p, &some, &w);
+        kernels->search->encode(tn_search_codes_to(p, &some, &w), &tiles);
+        tn_search_put_scales(kernels, p, &some, &w.own);
+        tn_search_put_codes(kernels, p, &some, &w);
     }
     return true;
 }

@@ -1,14 +1,11 @@
-/* quant/scaled_search_tiles.c - tiles a block at a time: their numbers, their
- * scales, and what is written. */
+/* quant/scaled_search_tiles.c - blocks of tiles: scales and output. */
 #include "quant/scaled_search.h"
 
-/* --- some of the tiles ---------------------------------------------------------------- */
+/* --- blocks --------------------------------------------------------------------------- */
 
-/* Bytes of n numbers that begin and end on a byte, or are the last. */
 static size_t bytes_of(const tn_scaled_field *field, size_t n)
 {
-    return (size_t)(field->bits < 8 ? tn_packed_bytes(n, field->bits)
-                                    : (uint64_t)n * (tn_scaled_word(field->bits) / 8));
+    return (size_t)tn_scaled_field_bytes(field->bits, n);
 }
 
 size_t tn_search_kept(const tn_datatype *d, size_t n)
@@ -21,7 +18,7 @@ static uint8_t *moved(uint8_t *part, size_t n)
     return part ? part + n : NULL;
 }
 
-/* `count` of them from `first` on, a multiple of 8. */
+/* `count` tiles from `first`, a multiple of 8. */
 static tn_tiles some_of(const tn_scaled_plan *p, const tn_tiles *t, size_t first, size_t count)
 {
     tn_tiles some = *t;
@@ -37,7 +34,7 @@ static tn_tiles some_of(const tn_scaled_plan *p, const tn_tiles *t, size_t first
     return some;
 }
 
-/* How many to take at a time. */
+/* Tiles per block. */
 static size_t block_of(size_t size)
 {
     size_t n = TN_SEARCH_BLOCK / size / TN_SEARCH_FEWEST * TN_SEARCH_FEWEST;
@@ -52,7 +49,7 @@ tn_tiles tn_search_next(const tn_scaled_plan *p, const tn_tiles *t, size_t first
 
 /* --- numbers and scales ------------------------------------------------------------------- */
 
-/* Integers of a scale that is an exponent have the binary point after their first bit. */
+/* Fraction bits: with an exponent scale, integers have the binary point after their first bit. */
 static int point_of(const tn_datatype *d)
 {
     return d->number.kind == TN_NUMBER_INT && tn_search_is_power(d) ? d->number.bits - 2 : 0;
@@ -105,7 +102,7 @@ bool tn_search_set_power(const tn_search_powers *r, int32_t code, float *factor,
     return code <= r->last && to >= 1 && to < 254 - 3 && from >= 1 && from <= 254;
 }
 
-bool tn_search_set_powers(const tn_search_powers *r, tn_search_desk *w, size_t tiles)
+bool tn_search_set_powers(const tn_search_powers *r, tn_search_scratch *w, size_t tiles)
 {
     for (size_t k = 0; k < tiles; k++) {
         int32_t code = tn_search_code(r, w->largest[k] + (uint32_t)r->bump, 0);
@@ -121,9 +118,9 @@ bool tn_search_set_powers(const tn_search_powers *r, tn_search_desk *w, size_t t
     return true;
 }
 
-/* --- what is written ---------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------- */
 
-static void put_numbers(const tn_search_ways *ways, uint8_t *part, unsigned bits, const uint32_t *codes,
+static void put_numbers(const tn_search_tables *kernels, uint8_t *part, unsigned bits, const uint32_t *codes,
                         size_t n)
 {
     uint8_t bytes[TN_SEARCH_MOST];
@@ -134,37 +131,37 @@ static void put_numbers(const tn_search_ways *ways, uint8_t *part, unsigned bits
             (bits == 8 ? part : bytes)[k] = (uint8_t)codes[k];
     }
     if (bits < 8)
-        ways->encode->pack(part, bytes, n, bits);
+        kernels->encode->pack(part, bytes, n, bits);
 }
 
-void tn_search_put_scales(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t,
+void tn_search_put_scales(const tn_search_tables *kernels, const tn_scaled_plan *p, const tn_tiles *t,
                           const tn_search_scales *from)
 {
-    put_numbers(ways, t->scale, p->scale.bits, from->scale, t->count);
+    put_numbers(kernels, t->scale, p->scale.bits, from->scale, t->count);
     if (p->d->has_zero)
-        put_numbers(ways, t->zero, p->zero.bits, from->zero, t->count);
+        put_numbers(kernels, t->zero, p->zero.bits, from->zero, t->count);
 }
 
-uint8_t *tn_search_codes_to(const tn_scaled_plan *p, const tn_tiles *t, tn_search_desk *w)
+uint8_t *tn_search_codes_to(const tn_scaled_plan *p, const tn_tiles *t, tn_search_scratch *w)
 {
     return p->data.bits == 8 ? t->data : w->codes;
 }
 
-void tn_search_put_codes(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t,
-                         const tn_search_desk *from)
+void tn_search_put_codes(const tn_search_tables *kernels, const tn_scaled_plan *p, const tn_tiles *t,
+                         const tn_search_scratch *from)
 {
     if (p->data.bits < 8)
-        ways->encode->pack(t->data, from->codes, t->count * t->size, p->data.bits);
+        kernels->encode->pack(t->data, from->codes, t->count * t->size, p->data.bits);
 }
 
-void tn_search_put_units(const tn_search_ways *ways, uint8_t *part, const uint8_t *units, size_t tiles,
+void tn_search_put_units(const tn_search_tables *kernels, uint8_t *part, const uint8_t *units, size_t tiles,
                          size_t each, unsigned bits)
 {
     size_t bytes = (size_t)tn_packed_bytes(each, bits);
     if (each * bits % 8 == 0) {
-        ways->encode->pack(part, units, tiles * each, bits);
+        kernels->encode->pack(part, units, tiles * each, bits);
         return;
     }
     for (size_t k = 0; k < tiles; k++)
-        ways->encode->pack(part + k * bytes, units + k * each, each, bits);
+        kernels->encode->pack(part + k * bytes, units + k * each, each, bits);
 }

@@ -177,7 +177,7 @@ static bool encode_with(unsigned cpu, parts *p, const float *x, size_t count, si
                              .data = plan->data.data,
                              .scale = plan->scale.data, .zero = plan->zero.data, .offset = plan->offset.data,
                              .meta = plan->meta.data, .mask = plan->mask.data };
-    return tn_scaled_search_with(&(tn_search_ways){ &search, &encode }, plan, &tiles);
+    return tn_scaled_search_with(&(tn_search_tables){ &search, &encode }, plan, &tiles);
 }
 
 static void compare(const parts *found, const parts *expected, const char *text, kind what, int mode,
@@ -196,7 +196,7 @@ static void compare(const parts *found, const parts *expected, const char *text,
 
 static const unsigned levels[] = { TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512 };
 
-static uint64_t ways, taken;
+static uint64_t level, taken;
 
 /* Ordinary values are not left to the definition, wherever there is a way. */
 static bool is_ordinary(const tn_datatype *d, kind what)
@@ -218,7 +218,7 @@ static void try_values(const tn_datatype *d, const tn_quantize_options *o, kind 
             continue;
         make_parts(&found, d, o, count * size, tensor_scale, 0xa5);
         bool done = encode_with(levels[l], &found, x, count, size);
-        ways++;
+        level++;
         taken += done;
         CHECK(defined || !done);
         if (!done && is_ordinary(d, what) && (size == tile_size(d) || d->scope == TN_SCOPE_CHANNEL))
@@ -449,8 +449,8 @@ static void a_long_row_is_one_tile(void)
 
 static void most_are_not_left_to_the_definition(void)
 {
-    print_message("%llu of %llu\n", (unsigned long long)taken, (unsigned long long)ways);
-    CHECK(taken * 10 >= ways * 7);
+    print_message("%llu of %llu\n", (unsigned long long)taken, (unsigned long long)level);
+    CHECK(taken * 10 >= level * 7);
 }
 
 int main(void)

@@ -90,12 +90,12 @@ typedef struct tn_search_kernels {
 TN_KERNEL_TABLE(tn_search_kernels);
 
 /* tn_scaled_searcher() with these kernels (quant/scaled_search.c). */
-typedef struct tn_search_ways {
+typedef struct tn_search_tables {
     const tn_search_kernels *search;
     const tn_encode_kernels *encode;
-} tn_search_ways;
+} tn_search_tables;
 
-bool tn_scaled_search_with(const tn_search_ways *ways, const struct tn_scaled_plan *plan,
+bool tn_scaled_search_with(const tn_search_tables *kernels, const struct tn_scaled_plan *plan,
                            const struct tn_tiles *tiles);
 
 /* What the tiles of a plan search for; NONE: nothing, or more than one thing. */
