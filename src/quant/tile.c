@@ -1,18 +1,17 @@
-/* quant/tile.c - one tile of values into codes and back: the definition. */
+/* quant/tile.c - encode and decode one tile: the definition. */
 #include "quant/tile.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* What codes mean in one subtile, or in all of a tile. */
+/* What the codes of one subtile, or of a whole tile, mean. */
 typedef struct level {
     float   scale;
-    float   shift;              /* uint: the zero point that is a float, in units of x... */
-    int32_t zero;               /* ...or that is an integer, in units of codes */
+    float   shift;              /* uint: a float zero point, in units of x */
+    int32_t zero;               /* uint: an integer zero point, in units of codes */
     const float *mapping;       /* codebooks: magnitudes by rank */
 } level;
 
-/* How a tile is encoded. */
 typedef struct encoder {
     const tn_datatype       *d;
     const tn_quantize_options *o;
@@ -30,7 +29,7 @@ static bool is_kept(const tn_datatype *d, const tn_tile *t, size_t i)
     return d->of == 0 || t->mask[i];
 }
 
-/* Values of a subtile, kept and left out. */
+/* Values of a subtile, kept and dropped. */
 static size_t unit_size(const tn_datatype *d, size_t n)
 {
     if (d->subtile == 0)
@@ -43,7 +42,7 @@ size_t tn_tile_units(const tn_datatype *d, size_t n)
     return d->subtile ? n / unit_size(d, n) : 1;
 }
 
-/* --- what a code stands for ---------------------------------------------------- */
+/* --- the value of a code ------------------------------------------------------- */
 
 static level level_of(const tn_datatype *d, float tensor_scale, uint32_t scale, uint32_t zero,
                       unsigned offset, uint32_t mapping)
@@ -68,7 +67,7 @@ static float codebook_value(const tn_datatype *d, const level *l, uint32_t code)
     return code & d->codebook.values ? -magnitude : magnitude;
 }
 
-/* The integers of a scale that is an exponent have the binary point after their first bit. */
+/* Fraction bits: with an exponent scale, integers have the binary point after their first bit. */
 static int point_of(const tn_datatype *d)
 {
     return d->scale.kind == TN_NUMBER_EXPONENT ? d->number.bits - 2 : 0;
@@ -96,22 +95,22 @@ static float value_of(const tn_datatype *d, const level *l, uint32_t code)
     default:
         value = tn_spec_value(&d->number, code) * l->scale;
     }
-    return isnan(value) ? NAN : value;          /* one NaN, whatever it came from */
+    return isnan(value) ? NAN : value;          /* all NaN have the same bits */
 }
 
 /* --- the code of a value --------------------------------------------------------- */
 
-/* x in units of the scale; a scale of 0 makes zeros. */
+/* x / scale; 0 if the scale is 0. */
 static float quotient(const level *l, float x)
 {
     return l->scale == 0 && !isnan(x) ? copysignf(0, x) : x / l->scale;
 }
 
-/* The nearest magnitude, the larger of two; of equal ones the first. */
+/* The nearest magnitude.  Ties go to the larger one.  Equal magnitudes use the first code. */
 static uint32_t codebook_code(const tn_datatype *d, const level *l, float x)
 {
     const float *p = l->mapping, q = quotient(l, x);
-    bool negative = l->scale == 0 ? x < 0 : q < 0;      /* -0 is 0 */
+    bool negative = l->scale == 0 ? x < 0 : q < 0;      /* -0 becomes 0 */
     uint32_t rank = 0;
     for (uint32_t k = 1; k < d->codebook.values; k++)
         if ((double)fabsf(q) >= ((double)p[k - 1] + (double)p[k]) / 2)
@@ -121,8 +120,8 @@ static uint32_t codebook_code(const tn_datatype *d, const level *l, float x)
     return negative ? rank | d->codebook.values : rank;
 }
 
-/* The first of the sixteen that is nearest by differences in float32: of two
- * that are as near the smaller, and 0 before -0. */
+/* The first of the 16 codes with the smallest float32 difference.  So ties go to the
+ * smaller magnitude, and 0 comes before -0. */
 static uint32_t ggml_code(const encoder *e, const level *l, float x)
 {
     uint32_t best = 0;
@@ -174,7 +173,7 @@ static bool is_larger(float a, float b)
     return isnan(a) ? !isnan(b) : fabsf(a) > fabsf(b);
 }
 
-/* Keeps the largest of each group, the first of equal ones, and no padding. */
+/* Keeps the largest values of each group.  The first of equal ones wins.  Padding is never kept. */
 static void choose_kept(const tn_datatype *d, tn_tile *t)
 {
     for (size_t g = 0; g < t->n; g += d->of) {
@@ -259,8 +258,9 @@ uint64_t tn_percentile_count(uint64_t n, double percentile)
     return part >= (double)n ? n : (uint64_t)part;
 }
 
-/* Of the values nearest to zero, or to the middle of all, that make up the percentage. */
-static tn_tile_range range_within(const tn_datatype *d, const tn_quantize_options *o, const tn_tile *t)
+/* The range of the values within the percentile: the smallest magnitudes, or with zero points the values
+ * between both tails. */
+static tn_tile_range percentile_range(const tn_datatype *d, const tn_quantize_options *o, const tn_tile *t)
 {
     tn_tile_range range = { 0 };
     float *x = t->scratch;
@@ -288,38 +288,38 @@ void tn_tile_measure(const tn_datatype *d, const tn_tile *t, tn_tile_range *rang
 
 /* --- encoding ------------------------------------------------------------------------ */
 
-/* The value to encode: NaN that is to be zero is. */
-static float taken(const encoder *e, size_t i)
+/* The value to encode: TN_NAN_ZERO replaces NaN by 0. */
+static float input(const encoder *e, size_t i)
 {
     float x = e->t->x[i];
     return isnan(x) && e->o->nan == TN_NAN_ZERO ? 0 : x;
 }
 
-/* Whether a value has an error: it is kept and finite. */
-static bool has_error(const encoder *e, size_t i)
+/* Whether the error of a value counts. */
+static bool counts(const encoder *e, size_t i)
 {
-    return is_kept(e->d, e->t, i) && isfinite(taken(e, i));
+    return is_kept(e->d, e->t, i) && isfinite(input(e, i));
 }
 
 static double square_of(const encoder *e, const level *l, size_t i)
 {
-    float x = taken(e, i);
+    float x = input(e, i);
     double error = (double)value_of(e->d, l, code_of(e, l, x, e->t->index[i])) - (double)x;
     return error * error;
 }
 
-/* Of a subtile at this level, in order. */
+/* The sum of squared errors of a subtile. */
 static double squares_of(const encoder *e, const level *l, size_t from, size_t to)
 {
     double sum = 0;
     for (size_t i = from; i < to; i++)
-        if (has_error(e, i))
+        if (counts(e, i))
             sum += square_of(e, l, i);
     return sum;
 }
 
-/* Of a piece, in eight sums: the k-th of its values that have an error goes to
- * sum k % 8, so that vectors can add eight at a time. */
+/* The squared errors of a piece as eight partial sums, so that vectors can add eight
+ * values at a time.  The k-th value that counts goes to sum k % 8. */
 typedef struct total {
     double sum[8];
     size_t n;
@@ -328,7 +328,7 @@ typedef struct total {
 static void add_squares(const encoder *e, const level *l, size_t from, size_t to, total *all)
 {
     for (size_t i = from; i < to; i++)
-        if (has_error(e, i))
+        if (counts(e, i))
             all->sum[all->n++ % 8] += square_of(e, l, i);
 }
 
@@ -338,7 +338,7 @@ static double joined(const total *all)
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-/* Codes of whole groups: what is left out has none, and slots that are left over have 0. */
+/* Encodes the kept values of whole groups.  Unused slots are 0. */
 static void encode_sparse(const encoder *e, const level *l, size_t from, size_t to)
 {
     const tn_datatype *d = e->d;
@@ -347,7 +347,7 @@ static void encode_sparse(const encoder *e, const level *l, size_t from, size_t 
         memset(slot, 0, d->keep * sizeof *slot);
         for (size_t i = g; i < g + d->of; i++)
             if (e->t->mask[i])
-                *slot++ = code_of(e, l, taken(e, i), e->t->index[i]);
+                *slot++ = code_of(e, l, input(e, i), e->t->index[i]);
     }
 }
 
@@ -358,10 +358,10 @@ static void encode_unit(const encoder *e, const level *l, size_t from, size_t to
         return;
     }
     for (size_t i = from; i < to; i++)
-        e->t->code[i] = code_of(e, l, taken(e, i), e->t->index[i]);
+        e->t->code[i] = code_of(e, l, input(e, i), e->t->index[i]);
 }
 
-/* How far a subtile's exponent lies below the tile's: all the way for one of zeros. */
+/* How far the exponent of a subtile is below that of the tile; the most for a subtile of zeros. */
 static unsigned offset_of(const encoder *e, uint32_t scale, size_t from, size_t to)
 {
     tn_tile_range range = range_of(e->d, e->t, from, to);
@@ -369,13 +369,15 @@ static unsigned offset_of(const encoder *e, uint32_t scale, size_t from, size_t 
     if (range.largest == 0)
         return range.infinite ? 0 : (unsigned)largest;
     int offset = (int)scale - e->d->scale.bias - tn_scale_exponent(e->d, e->o, range.largest);
-    return offset < 0 ? 0 : offset > largest ? (unsigned)largest : (unsigned)offset;
+    if (offset < 0)
+        return 0;
+    return (unsigned)(offset < largest ? offset : largest);
 }
 
-/* Offsets and mappings to try, from the first to the last. */
+/* The offsets and mappings to try. */
 typedef struct trial {
-    unsigned offset[2];
-    uint32_t mapping[2];
+    unsigned offset[2];         /* first and last */
+    uint32_t mapping[2];        /* first and last */
 } trial;
 
 static trial trial_of(const encoder *e, const tn_tile_choice *choice, bool empty, size_t from, size_t to)
@@ -396,7 +398,7 @@ static trial trial_of(const encoder *e, const tn_tile_choice *choice, bool empty
     return r;
 }
 
-/* The first with the least error of what is to be tried. */
+/* The first trial with the least error. */
 static level best_level(const encoder *e, const tn_tile_choice *choice, const trial *r, size_t unit,
                         size_t from, size_t to)
 {
@@ -445,7 +447,7 @@ void tn_tile_apply(const tn_datatype *d, const tn_quantize_options *o, tn_tile *
     t->zero = choice->zero;
 }
 
-/* The first of the choices with the least error. */
+/* The first choice with the least error. */
 static tn_tile_choice best_choice(const tn_datatype *d, const tn_quantize_options *o, tn_tile *t,
                                   const tn_tile_choice *choices, unsigned n)
 {
@@ -470,7 +472,7 @@ tn_status tn_tile_encode(const tn_datatype *d, const tn_quantize_options *o, tn_
     if (status != TN_OK)
         return status;
     if (tn_has_percentile(o))
-        range = range_within(d, o, t);
+        range = percentile_range(d, o, t);
     else
         tn_tile_measure(d, t, &range);
     unsigned n = tn_tile_choices(d, o, &range, t->tensor_scale, t->n ? t->index[0] : 0, choices);
@@ -489,7 +491,7 @@ static void decode_sparse(const tn_datatype *d, const tn_tile *t, const level *l
         unsigned used = 0;
         for (size_t i = g; i < g + d->of; i++) {
             y[i] = 0;
-            if (t->mask[i] && used < d->keep)           /* a mask may say more than there are slots */
+            if (t->mask[i] && used < d->keep)           /* a mask of a file may keep too many */
                 y[i] = value_of(d, l, slot[used++]);
         }
     }

@@ -1,11 +1,11 @@
-/* quant/tile_number.c - numbers of a spec as codes and back. */
+/* quant/tile_number.c - encode and decode numbers of a spec. */
 #include "quant/tile.h"
 
 #include <float.h>
 #include <math.h>
 
-/* Not a code of the type table: binary8pP has one NaN where -0 would be, as
- * fnuz, and infinities beyond its largest number, whose code is that of fn. */
+/* binary8pP is not in the type table.  Like fnuz it has one NaN, at the code of -0.
+ * The largest code of each sign is infinity. */
 static bool is_inuz(const tn_number_spec *spec)
 {
     return spec->kind == TN_NUMBER_FLOAT && spec->infnan == TN_INFNAN_INUZ &&
@@ -48,8 +48,7 @@ uint32_t tn_coder_float(const tn_coder *coder, float x, uint64_t index)
                                                                       tn_number_of_float(x), index, &flags);
     if (isnan(x))
         return is_inuz(spec) ? sign_of(spec) : (uint32_t)coder->rules.nan;
-    if (fabsf(x) > spec->maxfloat)      /* not the largest code of the type, which may be beyond: a narrow
-                                         * ieee one */
+    if (fabsf(x) > spec->maxfloat)      /* the type of a narrow ieee spec may have larger numbers */
         x = copysignf(spec->maxfloat, x);
     uint32_t code =
         (uint32_t)tn_number_encode(&spec->type, &coder->rules, tn_number_of_float(x), index, &flags);

@@ -1,11 +1,10 @@
-/* quant/tile_report.c - what encoding did to the values of a tile. */
+/* quant/tile_report.c - error statistics of encoded tiles. */
 #include "quant/tile.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Whether x lies beyond all that its scale, which is not 0, can say: it became the last number on its
- * side. */
+/* Whether x is beyond the largest number at its scale, which is not 0, and y is that number. */
 static bool is_saturated(const tn_datatype *d, float x, float y, uint32_t code)
 {
     const tn_number_spec *n = &d->number;
@@ -35,12 +34,14 @@ static void report_value(tn_quantize_stats *r, float x, float y)
 void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_quantize_stats *report)
 {
     const uint32_t *slot = t->code;
-    /* are all it can say */
+    /* with a scale of 0 nothing saturates: all values become 0 */
     bool zeros = d->scope != TN_SCOPE_NONE && tn_scale_value(d, t->scale, 0) * t->tensor_scale == 0;
     for (size_t i = 0; i < t->n; i++) {
         if (d->of && i % d->of == 0)
             slot = t->code + i / d->of * d->keep;
-        const uint32_t *code = !d->of ? &t->code[i] : t->mask[i] ? slot++ : NULL;
+        const uint32_t *code = d->of ? NULL : &t->code[i];
+        if (d->of && t->mask[i])
+            code = slot++;
         if (t->index[i] == UINT64_MAX)
             continue;
         report->values++;

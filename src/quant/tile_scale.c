@@ -1,13 +1,13 @@
 /* quant/tile_scale.c - the scale and zero point of a group of values.
  *
- * From the range alone, but for TN_SCALE_MSE: there it gives what is tried.
+ * They follow from the range.  TN_SCALE_MSE tries several:
  *
- *     exponents        floor's, then one more, then one less
- *     floats           that of the range, then it times 5/16 to 25/16: what is
- *                      less cuts the largest values off, what is more may bring
- *                      many values nearer to numbers
+ *     exponents        that of TN_SCALE_MAX, one more, one less
+ *     floats           the scale of the range, then 5/16 to 25/16 of it: smaller
+ *                      scales saturate the largest values, larger ones may move
+ *                      many values closer to a number
  *     with zero points both ends of the range times 16, 15, 14, 12 and 9
- *                      sixteenths, each with each */
+ *                      sixteenths, in all combinations */
 #include "quant/tile.h"
 
 #include <float.h>
@@ -15,14 +15,12 @@
 
 const float tn_range_ends[TN_RANGE_ENDS] = { 16 / 16.0f, 15 / 16.0f, 14 / 16.0f, 12 / 16.0f, 9 / 16.0f };
 
-/* What is needed to choose. */
 typedef struct search {
     const tn_datatype       *d;
     const tn_quantize_options *o;
     const tn_number_spec    *compute;
     tn_coder scale, zero;
-    float    top;               /* the number that the largest value is to become, where the scale is a
-                                 * float */
+    float    top;               /* float scales: the largest value becomes this number */
     float    tensor_scale;
     uint64_t index;
 } search;
@@ -37,7 +35,7 @@ static float top_of(const tn_datatype *d)
 static search search_for(const tn_datatype *d, const tn_quantize_options *o, float tensor_scale,
                          uint64_t index)
 {
-    /* NVFP4 as it is defined: the scale of a block is to the nearest whatever the mode. */
+    /* NVFP4 rounds the scale of a block to nearest even whatever the mode. */
     tn_round round = d->has_tensor_scale ? TN_ROUND_EVEN : o->round;
     search s = {
         .d = d, .o = o, .compute = tn_compute_spec(d), .top = top_of(d), .tensor_scale = tensor_scale,
@@ -49,13 +47,13 @@ static search search_for(const tn_datatype *d, const tn_quantize_options *o, flo
     return s;
 }
 
-/* A float scale in units of the tensor's. */
+/* A scale divided by the scale of the tensor. */
 static float relative(const search *s, float x)
 {
     return s->d->has_tensor_scale ? x / s->tensor_scale : x;
 }
 
-/* The scale that a code stands for in this tensor. */
+/* The value of a scale code times the scale of the tensor. */
 static float absolute(const search *s, uint32_t code)
 {
     float value = tn_scale_value(s->d, code, 0);
@@ -70,14 +68,14 @@ float tn_scale_value(const tn_datatype *d, uint32_t code, unsigned offset)
 
 /* --- exponents ------------------------------------------------------------- */
 
-/* ggml takes the logarithm in float32, where one just below a whole number may
- * be rounded to it. */
+/* ggml rounds the logarithm to float32: just below an integer it may become that
+ * integer. */
 static int ggml_exponent(float a)
 {
     return (int)floorf((float)log2((double)a)) - 2;
 }
 
-/* Whether the exponent is one more than floor's; m is a in units of that scale. */
+/* Whether the rule makes the exponent one larger; m is the largest magnitude divided by the scale. */
 static bool is_bumped(const tn_number_spec *n, tn_scale_rule mode, double m)
 {
     bool is_float = n->exponent_bits > 1;
@@ -116,11 +114,13 @@ int32_t tn_scale_bump(const tn_number_spec *n, tn_scale_rule mode)
     return whole - 1 - (int32_t)ldexp(ldexp(limit, -n->emax) - 1, 23);
 }
 
-/* The largest code is that of NaN. */
+/* The largest code is NaN, the one before it the largest exponent. */
 static uint32_t exponent_code(const tn_number_spec *scale, int e)
 {
     int code = e + scale->bias, largest = (1 << scale->exponent_bits) - 2;
-    return code < 0 ? 0 : code > largest ? (uint32_t)largest : (uint32_t)code;
+    if (code < 0)
+        return 0;
+    return (uint32_t)(code < largest ? code : largest);
 }
 
 /* --- any scale --------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static uint32_t last_scale(const search *s)
                           : tn_coder_float(&s->scale, s->d->scale.maxfloat, 0);
 }
 
-/* The largest scale at which the largest number is finite: at or just beyond their quotient. */
+/* The largest scale at which the largest number is finite.  Starts at or just above their quotient. */
 static uint32_t largest_scale(const search *s)
 {
     float top = is_exponent(s) ? s->compute->maxfloat : s->top, value = relative(s, FLT_MAX / top);
@@ -189,13 +189,13 @@ static unsigned float_choices(const search *s, float largest, tn_tile_choice *ch
 
 /* --- zero points ----------------------------------------------------------------- */
 
-/* The zero point for a range that begins at `low`, not clamped. */
+/* The zero point of a range from `low`, not clamped. */
 static int32_t zero_of(const search *s, float low, uint32_t scale)
 {
     return tn_coder_integer(&s->zero, -low / absolute(s, scale), 0, INT32_MAX, s->index);
 }
 
-/* An integer zero point that is too large for its type makes the scale larger. */
+/* If an integer zero point is too large for its type, the scale is increased until it fits. */
 static unsigned add_with_zero(const search *s, float low, float high, tn_tile_choice *choices, unsigned n)
 {
     float step = (high - low) / s->top;
@@ -248,7 +248,7 @@ uint32_t tn_tensor_scale_for(const tn_datatype *d, const tn_quantize_options *o,
     tn_coder coder = tn_coder_for(&d->tensor_scale, o->round, o->seed, TN_DRAW_TENSOR_SCALE);
     tn_coder down = tn_coder_for(&d->tensor_scale, TN_ROUND_TRUNC, 0, TN_DRAW_TENSOR_SCALE);
     float top = d->scale.maxfloat * top_of(d);
-    if (isinf(top))             /* scales that reach as far as float32: those of blocks are 1 and less */
+    if (isinf(top))             /* scales have the range of float32: scales of tiles are at most 1 */
         top = top_of(d);
     if (range->largest == 0 && !range->infinite)
         return tn_coder_float(&coder, 1, 0);
