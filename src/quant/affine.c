@@ -1,4 +1,4 @@
-/* quant/affine.c - codes with scales along whole dimensions: blocks of dense elements. */
+/* quant/affine.c - encode and decode affine codes: blocks of dense elements. */
 #include "quant/affine.h"
 
 #include <inttypes.h>
@@ -11,10 +11,9 @@
 #include "kernels/stream.h"
 
 enum {
-    BLOCK = 1024,               /* elements that are staged at a time: a multiple of 8, and few enough for the
-                                 * first cache */
+    BLOCK = 1024,               /* elements per buffer: a multiple of 8 that fits the first-level cache */
     CODES = 256,
-    NO_ZEROS = 8192             /* elements of a call without zero points, where each has its own scale */
+    NO_ZEROS = 8192             /* most elements of a run with a scale per element and no zero points */
 };
 
 tn_status tn_scale_index_for(uint32_t rank, const int64_t *shape, int32_t axis, tn_scale_index *index,
@@ -75,17 +74,18 @@ static void choose_kernel(tn_affine_plan *plan, const tn_quant_kernels *k, bool 
 {
     unsigned bits = plan->codes->bits;
     bool is_signed = plan->codes->kind == TN_KIND_INT;
+    tn_dequantize_fn from_signed = bits == 16 ? k->from_i16 : k->from_i8,
+                     from_unsigned = bits == 16 ? k->from_u16 : k->from_u8;
     if (bits > 16 || !zeros_are_near(plan))
         return;
     if (dequantize)
-        plan->dequantize =
-            bits == 16 ? (is_signed ? k->from_i16 : k->from_u16) : (is_signed ? k->from_i8 : k->from_u8);
+        plan->dequantize = is_signed ? from_signed : from_unsigned;
     else if (plan->arithmetic != TN_ARITH_MLI &&
              (plan->rules.round == TN_ROUND_EVEN || plan->rules.round == TN_ROUND_AWAY))
         plan->quantize = bits == 16 ? k->to_16 : k->to_8;
 }
 
-/* What only encoding needs. */
+/* Encoding only. */
 static tn_status set_rules(tn_affine_plan *plan, const tn_affine *affine, const tn_quantize_options *o,
                            tn_error *err)
 {
@@ -145,9 +145,9 @@ tn_status tn_affine_plan_cast(tn_affine_plan *plan, const tn_cast_options *optio
     return status;
 }
 
-/* --- stretches: elements for one call of a kernel ----------------------------- */
+/* --- runs: the elements of one kernel call ------------------------------------ */
 
-/* Scales of elements that have neither one in common nor theirs in a row. */
+/* Scales copied for each element, if runs of one scale are short. */
 typedef struct spread {
     float   scale[BLOCK];
     int32_t zero[BLOCK];
@@ -160,22 +160,22 @@ static size_t smaller(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
-static void spread_scales(const tn_affine_plan *plan, spread *room, tn_scale_walk at, size_t n)
+static void spread_scales(const tn_affine_plan *plan, spread *buffer, tn_scale_walk at, size_t n)
 {
     for (size_t i = 0, run; i < n; i += run) {
         float scale = plan->scale[at.scale];
         int32_t zero = plan->zero ? plan->zero[at.scale] : 0;
         run = smaller(at.left, n - i);
         for (size_t k = i; k < i + run; k++) {
-            room->scale[k] = scale;
-            room->zero[k] = zero;
+            buffer->scale[k] = scale;
+            buffer->zero[k] = zero;
         }
         tn_scale_walk_on(&at, plan->index, run);
     }
 }
 
-/* How many of the n elements from `element` on one call can take, and its run. */
-static size_t next_stretch(const tn_affine_plan *plan, uint64_t element, size_t n, spread *room,
+/* Sets the run for the next kernel call.  Returns its number of elements, at most n. */
+static size_t next_run(const tn_affine_plan *plan, uint64_t element, size_t n, spread *buffer,
                            tn_quant_run *run)
 {
     tn_scale_walk at = tn_scale_walk_at(plan->index, element);
@@ -190,9 +190,9 @@ static size_t next_stretch(const tn_affine_plan *plan, uint64_t element, size_t 
     if (plan->index.inner == 1 && plan->index.count >= TN_SCALE_RUN)
         return smaller(plan->index.count - at.scale, plan->zero ? n : smaller(NO_ZEROS, n));
     n = smaller(BLOCK, n);
-    spread_scales(plan, room, at, n);
-    run->scale = room->scale;
-    run->zero = room->zero;
+    spread_scales(plan, buffer, at, n);
+    run->scale = buffer->scale;
+    run->zero = buffer->zero;
     return n;
 }
 
@@ -200,7 +200,9 @@ static size_t next_stretch(const tn_affine_plan *plan, uint64_t element, size_t 
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
 {
-    return x < low ? low : x > high ? high : x;
+    if (x < low)
+        return low;
+    return x < high ? x : high;
 }
 
 static float float_at(const uint8_t *floats, size_t i)
@@ -210,8 +212,8 @@ static float float_at(const uint8_t *floats, size_t i)
     return x;
 }
 
-/* x / scale with at least 63 bits, the last of which stands for all that is
- * finer: what rounds this to an integer of any code rounds the exact quotient. */
+/* x / scale with at least 63 bits.  The last one is a sticky bit for the rest, so that
+ * rounding it to an integer gives the same as rounding the exact quotient. */
 static tn_number exact_quotient(float x, float scale)
 {
     enum { MORE = 23 };         /* bits of the quotient after the first division */
@@ -226,10 +228,10 @@ static tn_number exact_quotient(float x, float scale)
     return q;
 }
 
-/* x / scale rounded, before the zero is added.  Ties below 2^33 are numbers of
- * binary64, so that rounding to these takes no quotient across one: only what
- * comes out as a tie needs a closer look, or is NaN.  What is beyond 2^33 is cut,
- * whatever the zero. */
+/* x / scale rounded, before the zero point is added.  Ties below 2^33 are binary64
+ * numbers, so the binary64 quotient is never on the wrong side of a tie.  Only a
+ * quotient that is a tie (or NaN) needs the exact one.  Quotients beyond 2^33 saturate
+ * whatever the zero point. */
 static uint64_t exact_integer(const tn_affine_plan *plan, float x, float scale, uint64_t index,
                               unsigned *flags)
 {
@@ -244,14 +246,14 @@ static uint64_t exact_integer(const tn_affine_plan *plan, float x, float scale, 
     return tn_number_encode(tn_dtype_get(TN_INT64), &plan->rules, exact_quotient(x, scale), index, flags);
 }
 
-/* As MLI's C does it; its conversion to an integer comes next. */
+/* MLI's C code, without the conversion to an integer. */
 static float mli_sum(float x, float scale)
 {
     float product = x * (1 / scale);
     return x > 0 ? product + 0.5f : product - 0.5f;
 }
 
-/* x86-64 makes the lowest integer of NaN and of what is too large. */
+/* x86-64 converts NaN and numbers beyond int32 to the lowest integer. */
 static int32_t mli_integer(float x, float scale)
 {
     float sum = mli_sum(x, scale);
@@ -275,7 +277,7 @@ bool tn_affine_fits(tn_arithmetic arithmetic, const tn_encode_rules *rules, cons
     return code >= range[0] && code <= range[1];
 }
 
-/* The integer of each element before its zero is added, from the one at `index` on; returns TN_ENCODED_*
+/* Rounds x / scale of n elements from `index`, before the zero point is added.  Returns TN_ENCODED_*
  * bits. */
 static unsigned define_integers(const tn_affine_plan *plan, uint64_t *integers, const uint8_t *src, size_t n,
                                 uint64_t index)
@@ -298,11 +300,11 @@ static unsigned define_integers(const tn_affine_plan *plan, uint64_t *integers, 
     return flags;
 }
 
-/* By the definition: any rounding, any zero, codes of any width.  Returns whether there was a NaN. */
+/* The definition: any rounding, zero point and width of codes.  Returns whether a value was NaN. */
 static bool define_codes(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                          uint64_t first, unsigned bits)
 {
-    const int64_t far = INT64_C(1) << 36;       /* beyond every code and zero */
+    const int64_t far = INT64_C(1) << 36;       /* beyond all codes and zero points */
     uint64_t codes[CODES];
     unsigned flags = 0;
     for (size_t i = 0; i < n; i += CODES) {
@@ -318,18 +320,18 @@ static bool define_codes(const tn_affine_plan *plan, uint8_t *dst, const uint8_t
     return flags & TN_ENCODED_NAN;
 }
 
-/* float32 to codes of at least a byte each. */
+/* float32 to codes of a byte or more. */
 static bool quantize_floats(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                             uint64_t first)
 {
     unsigned bits = plan->codes->bits < 8 ? 8 : plan->codes->bits;
     if (!plan->quantize)
         return define_codes(plan, dst, src, n, first, bits);
-    spread room;
+    spread buffer;
     tn_quant_run run;
     bool nan = false;
     for (size_t i = 0, count; i < n; i += count) {
-        count = next_stretch(plan, first + i, n - i, &room, &run);
+        count = next_run(plan, first + i, n - i, &buffer, &run);
         nan |= plan->quantize(dst + i * bits / 8, src + 4 * i, count, &run);
     }
     return nan;
@@ -340,13 +342,13 @@ static size_t byte_of(size_t element, unsigned bits)
     return (size_t)tn_packed_byte(element, bits);
 }
 
-/* At most BLOCK elements, through buffers. */
+/* Casts and packs at most BLOCK elements through buffers. */
 static bool quantize_staged(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                             uint64_t first)
 {
     uint8_t floats[BLOCK * sizeof(float)], codes[BLOCK];
     bool packed = plan->codes->bits < 8;
-    if (!plan->is_float32)      /* refuses nothing: float32 has NaN and infinities */
+    if (!plan->is_float32)      /* never fails: float32 has all values */
         tn_cast_block(&plan->cast, floats, src, n, first, 0, NULL, NULL);
     bool nan = quantize_floats(plan, packed ? codes : dst, plan->is_float32 ? src : floats, n, first);
     if (packed)
@@ -354,7 +356,7 @@ static bool quantize_staged(const tn_affine_plan *plan, uint8_t *dst, const uint
     return nan;
 }
 
-/* Has the cast to the same codes say which element it is. */
+/* Lets a cast to the same codes report the element. */
 static tn_status refuse_nan(const tn_affine_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
                             uint32_t rank, const int64_t *shape, tn_error *err)
 {
@@ -384,7 +386,8 @@ tn_status tn_affine_encode(const tn_affine_plan *plan, void *dst, const void *sr
 
 /* --- from codes ---------------------------------------------------------------- */
 
-/* The difference has at most 33 bits and the scale 24: their product is exact in 64, and rounded once. */
+/* The difference has at most 33 bits and the scale 24, so the product is exact in 64 bits and rounded
+ * once. */
 static float define_value(const tn_affine_plan *plan, int64_t difference, float scale)
 {
     if (plan->arithmetic == TN_ARITH_MLI)
@@ -399,7 +402,7 @@ static float define_value(const tn_affine_plan *plan, int64_t difference, float 
     return value;
 }
 
-/* Codes of any width and any zero. */
+/* The definition: any width of codes, any zero point. */
 static void define_values(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                           uint64_t first, unsigned bits)
 {
@@ -414,7 +417,7 @@ static void define_values(const tn_affine_plan *plan, uint8_t *dst, const uint8_
     }
 }
 
-/* Codes of at least a byte each to float32. */
+/* Codes of a byte or more to float32. */
 static void dequantize_floats(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                               uint64_t first)
 {
@@ -424,16 +427,16 @@ static void dequantize_floats(const tn_affine_plan *plan, uint8_t *dst, const ui
             define_values(plan, dst, src, n, first, bits);
         return;
     }
-    spread room;
+    spread buffer;
     tn_quant_run run;
     for (size_t i = 0, count; i < n; i += count) {
-        count = next_stretch(plan, first + i, n - i, &room, &run);
+        count = next_run(plan, first + i, n - i, &buffer, &run);
         plan->dequantize(dst + 4 * i, src + i * bits / 8, count, &run);
     }
 }
 
-/* Codes and scales are finite: an infinite product left float32, which the cast would take for infinite from
- * the start. */
+/* Codes and scales are finite, so an infinite product is an overflow.  The cast would see an infinity and
+ * keep it. */
 static tn_status refuse_infinite(const uint8_t *floats, size_t n, uint64_t first, uint32_t rank,
                                  const int64_t *shape, tn_error *err)
 {
@@ -449,7 +452,7 @@ static tn_status refuse_infinite(const uint8_t *floats, size_t n, uint64_t first
     return TN_OK;
 }
 
-/* At most BLOCK elements, through buffers. */
+/* Unpacks and casts at most BLOCK elements through buffers. */
 static tn_status dequantize_staged(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                                    uint64_t first, uint32_t rank, const int64_t *shape, tn_error *err)
 {

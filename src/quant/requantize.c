@@ -1,5 +1,5 @@
-/* quant/requantize.c - codes of one scale to codes of another, exactly or
- * as MLI does it: whole arrays, and blocks of dense elements. */
+/* quant/requantize.c - requantize arrays and blocks of dense elements, exactly or with
+ * MLI's arithmetic. */
 #include "quant/requantize.h"
 
 #include <inttypes.h>
@@ -12,19 +12,21 @@
 #include "tensor/array.h"
 
 enum {
-    BLOCK = 1024,               /* elements that are staged at a time: a multiple of 8 */
-    CHUNK = 65536,              /* elements a thread takes at a time: a multiple of BLOCK */
-    PIECE = 256,                /* elements between looks for ties */
-    NEAR = 1 << 20,             /* zeros up to here are added in 32 bits to codes of 16 */
+    BLOCK = 1024,               /* elements per buffer: a multiple of 8 */
+    CHUNK = 65536,              /* elements per item: a multiple of BLOCK */
+    PIECE = 256,                /* elements per check for ties */
+    NEAR = 1 << 20,             /* zero points up to this are added to 16-bit codes in 32 bits */
     MANTISSA = 24,              /* bits of a scale */
-    MLI_MANTISSA = 15           /* bits of one of MLI's, without its sign */
+    MLI_MANTISSA = 15           /* bits of an MLI scale, without the sign */
 };
 
 /* --- shifts ----------------------------------------------------------------- */
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
 {
-    return x < low ? low : x > high ? high : x;
+    if (x < low)
+        return low;
+    return x < high ? x : high;
 }
 
 static int32_t saturate32(int64_t x)
@@ -32,7 +34,7 @@ static int32_t saturate32(int64_t x)
     return (int32_t)clamp(x, INT32_MIN, INT32_MAX);
 }
 
-/* x / 2^n, rounded up or to even; n < 0: x * 2^-n, cut to 32 bits. */
+/* x / 2^n, ties rounded up or to even; n < 0: x * 2^-n, saturated. */
 static int32_t shift_round(int32_t x, int n, tn_round round)
 {
     if (n > 31)
@@ -45,7 +47,7 @@ static int32_t shift_round(int32_t x, int n, tn_round round)
 
 /* --- two scales ------------------------------------------------------------- */
 
-/* A finite float above 0 as mantissa * 2^exponent with exactly so many bits; those below are lost. */
+/* A finite float above 0 as mantissa * 2^exponent.  The mantissa is truncated to a given number of bits. */
 typedef struct parts {
     uint32_t mantissa;
     int      exponent;
@@ -58,14 +60,14 @@ static parts parts_of(float scale, unsigned bits)
     return (parts){ (uint32_t)(up < 0 ? x.significand >> -up : x.significand << up), x.exponent - up };
 }
 
-/* What turns codes of one scale into codes of another. */
+/* to_code = (from_code - from_zero) * multiplier / divisor * 2^exponent + to_zero */
 typedef struct ratio {
     int64_t  from_zero, to_zero;
-    uint32_t multiplier, divisor;       /* 24 bits each; MLI: 15 bits, and no divisor */
-    int      exponent;                  /* of two, on top of their quotient */
+    uint32_t multiplier, divisor;       /* 24 bits each; MLI: 15 bits, no divisor */
+    int      exponent;
 } ratio;
 
-/* MLI's quotient of scales: cut off to an integer, then rounded to 15 bits. */
+/* MLI's quotient of scales: truncated to an integer, then rounded to 15 bits. */
 static ratio mli_ratio(float from, float to, tn_round round)
 {
     parts a = parts_of(from, MLI_MANTISSA), b = parts_of(to, MLI_MANTISSA);
@@ -92,9 +94,9 @@ static ratio ratio_at(const tn_requant_plan *plan, uint64_t from, uint64_t to)
 
 /* --- exact ------------------------------------------------------------------- */
 
-/* d * multiplier / divisor as a number of at least 60 bits, the last of which
- * says whether there is more: enough for every rounding of what is not far
- * beyond 32 bits, and for chances in steps of 2^-27 or less. */
+/* d * multiplier / divisor with at least 60 bits, the last one a sticky bit.  That is
+ * enough for every rounding near 32 bits, and for stochastic rounding in steps of
+ * 2^-27 or less. */
 static tn_number quotient(const ratio *r, int64_t d)
 {
     uint64_t magnitude = (uint64_t)(d < 0 ? -d : d);            /* below 2^32 */
@@ -111,7 +113,7 @@ static tn_number quotient(const ratio *r, int64_t d)
 
 static int32_t exact_code(const tn_requant_plan *plan, const ratio *r, int32_t code, uint64_t index)
 {
-    const int64_t far = INT64_C(1) << 40;       /* beyond every code and zero */
+    const int64_t far = INT64_C(1) << 40;       /* beyond all codes and zero points */
     unsigned flags = 0;
     tn_number q = quotient(r, code - r->from_zero);
     int64_t rounded = (int64_t)tn_number_encode(plan->integer, &plan->rules, q, index, &flags);
@@ -123,11 +125,11 @@ static bool is_nearest(tn_round round)
     return round <= TN_ROUND_HALF_UP;
 }
 
-/* The same in binary64 where it is sure of the nearest, and that is nearly
- * everywhere.  A difference has at most 33 bits and is exact; the ratio and the
- * product are rounded to 53 bits each, so quotients below 2^33 are off by less
- * than 2^33 * 2^-51 = 2^-18, and those further than 2^-16 from a tie have the
- * nearest integer of the exact one.  Those beyond are cut, whatever the zero. */
+/* The same in binary64, except near ties.  A difference has at most 33 bits and is
+ * exact.  The ratio and the product are rounded to 53 bits each, so the error of a
+ * quotient below 2^33 is less than 2^33 * 2^-51 = 2^-18.  If it is further than 2^-16
+ * from a tie, its nearest integer is that of the exact quotient.  Quotients beyond
+ * 2^33 saturate whatever the zero point. */
 static void nearest_codes(const tn_requant_plan *plan, const ratio *r, int32_t *codes, size_t n,
                           uint64_t first)
 {
@@ -135,7 +137,7 @@ static void nearest_codes(const tn_requant_plan *plan, const ratio *r, int32_t *
     const double by = ldexp((double)r->multiplier / r->divisor, r->exponent);
     const double from_zero = (double)r->from_zero, to_zero = (double)r->to_zero;
     const double low = plan->range[0], high = plan->range[1];
-    int32_t made[PIECE];
+    int32_t result[PIECE];
     double rest[PIECE];
     for (size_t i = 0; i < n; i++) {
         double q = (codes[i] - from_zero) * by;
@@ -144,13 +146,13 @@ static void nearest_codes(const tn_requant_plan *plan, const ratio *r, int32_t *
         double whole = q + no_fraction - no_fraction, code = whole + to_zero;
         rest[i] = q - whole;
         code = code > low ? code : low;
-        made[i] = (int32_t)(code < high ? code : high);
+        result[i] = (int32_t)(code < high ? code : high);
     }
     for (size_t i = 0; i < n; i++)
-        codes[i] = fabs(rest[i]) < sure ? made[i] : exact_code(plan, r, codes[i], first + i);
+        codes[i] = fabs(rest[i]) < sure ? result[i] : exact_code(plan, r, codes[i], first + i);
 }
 
-/* Rounding x / 2^shift: x + base, and what is added to odd quotients and negative x, shifted. */
+/* Rounds x / 2^shift as (x + base + odd if the quotient is odd + negative if x < 0) >> shift. */
 typedef struct bias {
     int32_t base, odd, negative;
 } bias;
@@ -171,7 +173,7 @@ static bias bias_of(tn_round round, int shift)
     }
 }
 
-/* Whether shift_codes() does: a power of two between codes and zeros that leave room in 32 bits. */
+/* Whether shift_codes() applies: the ratio is a power of two, and sums fit 32 bits. */
 static bool can_shift(const tn_requant_plan *plan, const ratio *r)
 {
     return !plan->mli && r->multiplier == r->divisor && plan->rules.round != TN_ROUND_STOCHASTIC &&
@@ -179,7 +181,8 @@ static bool can_shift(const tn_requant_plan *plan, const ratio *r)
            clamp(r->from_zero, -NEAR, NEAR) == r->from_zero && clamp(r->to_zero, -NEAR, NEAR) == r->to_zero;
 }
 
-/* Differences have 21 bits: up by 22 more all but 0 are cut, down by 24 all are less than an eighth. */
+/* Differences have 21 bits.  Shifted left by 22, all but 0 saturate.  Shifted right by 24, all are below
+ * 1/8. */
 static void shift_codes(const tn_requant_plan *plan, const ratio *r, int32_t *codes, size_t n)
 {
     const int left = (int)clamp(r->exponent, 0, 22), right = (int)clamp(-r->exponent, 0, 24);
@@ -188,14 +191,16 @@ static void shift_codes(const tn_requant_plan *plan, const ratio *r, int32_t *co
     const bias b = bias_of(plan->rules.round, right);
     for (size_t i = 0; i < n; i++) {
         int32_t d = codes[i] - from_zero;
-        d = d < -most ? -most : d > most ? most : d;
+        d = d < -most ? -most : d;
+        d = d > most ? most : d;
         d = (int32_t)((uint32_t)d << left);
         d = ((d + b.base + (d >> right & b.odd) + (d >> 31 & b.negative)) >> right) + to_zero;
-        codes[i] = d < low ? low : d > high ? high : d;
+        d = d < low ? low : d;
+        codes[i] = d > high ? high : d;
     }
 }
 
-/* --- as MLI does it ------------------------------------------------------------ */
+/* --- MLI's arithmetic ---------------------------------------------------------- */
 
 /* Neither side has 32 bits. */
 static int32_t mli_narrow(const tn_requant_plan *plan, const ratio *r, int32_t code)
@@ -204,8 +209,8 @@ static int32_t mli_narrow(const tn_requant_plan *plan, const ratio *r, int32_t c
     return shift_round(d * (int32_t)r->multiplier, -r->exponent, plan->rules.round);
 }
 
-/* Both factors lose their redundant sign bits, of which the multiplier has 16, then the product its low
- * half. */
+/* Both factors are shifted left by their redundant sign bits, the multiplier by 16.  Then the product loses
+ * its low half. */
 static int32_t mli_wide(const tn_requant_plan *plan, const ratio *r, int32_t code)
 {
     int32_t d = saturate32(code - r->from_zero);
@@ -244,7 +249,7 @@ static tn_status check_scales(const tn_requant_side *side, const char *which, bo
 {
     for (uint64_t i = 0; i < side->index.count; i++) {
         float scale = side->scale[i];
-        /* not compared as floats: the caller's environment may flush small ones */
+        /* not compared as floats: the caller's floating-point environment may flush subnormals */
         tn_number x = tn_number_of_float(scale);
         if (x.class != TN_NUMBER_FINITE || x.negative || x.significand == 0)
             return tn_fail(err, TN_ERR_ARGUMENT,
@@ -307,8 +312,8 @@ static tn_status set_rules(tn_requant_plan *plan, const tn_requantize_options *o
     return TN_OK;
 }
 
-/* Every code of at most 8 bits once, when all have one scale; in integers: the floating-point environment is
- * the caller's. */
+/* Computes a table for codes of at most 8 bits with one scale.  Uses integers, because the floating-point
+ * environment is the caller's. */
 static void set_table(tn_requant_plan *plan)
 {
     bool is_signed = plan->from.codes->kind == TN_KIND_INT;
@@ -350,7 +355,7 @@ static size_t smaller(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
-/* Run by run of elements that have both scales in common. */
+/* A run has the same two scales. */
 static void rescale(const tn_requant_plan *plan, int32_t *codes, size_t n, uint64_t first)
 {
     tn_scale_walk from = tn_scale_walk_at(plan->from.index, first),
@@ -364,7 +369,7 @@ static void rescale(const tn_requant_plan *plan, int32_t *codes, size_t n, uint6
     }
 }
 
-/* n elements of a type as the other, in memory of any alignment. */
+/* Converts n elements of any alignment. */
 #define EACH(to_type, from_type)                                        \
     for (size_t i = 0; i < n; i++) {                                    \
         from_type x;                                                    \
