@@ -1,9 +1,9 @@
-/* quant/rotate.c - rotations: values along a dimension times an orthogonal
- * matrix, block by block, and back.
+/* quant/rotate.c - rotations: multiply each block along a dimension by an orthogonal
+ * matrix, or undo it.
  *
- * Row k of Walsh's matrix is row place(k) of Hadamard's, H: x M = z H with
- * z[place(k)] = x[k].  H is its own transpose, so M^T comes to the same steps
- * with what was done to z first done last. */
+ * Row k of Walsh's matrix is row place(k) of Hadamard's matrix H: x M = z H with
+ * z[place(k)] = x[k].  H is symmetric, so x M^T takes the same steps with the
+ * reordering last. */
 #include "quant/rotate.h"
 
 #include "base/checked.h"
@@ -14,25 +14,25 @@
 #include <string.h>
 
 enum {
-    ITEM   = 1 << 16,           /* values that a thread takes at a time */
-    BUFFER = 1 << 11            /* values put into another order at a time */
+    ITEM   = 1 << 16,           /* values per item */
+    BUFFER = 1 << 11            /* values reordered at a time */
 };
 
-typedef struct rotating {
+typedef struct rotation_job {
     const tn_rotate_kernels *kernels;
     tn_rotate_step step;
-    uint8_t  in[TN_ROTATE_MAX], out[TN_ROTATE_MAX];     /* of the columns' kernel: place() where it is done */
+    uint8_t  in[TN_ROTATE_MAX], out[TN_ROTATE_MAX];     /* orders for the kernel of columns */
     bool     back, walsh;
     uint64_t inner;
-    uint64_t groups;            /* of columns, in a block of rows */
-    uint64_t units;             /* groups in all */
-    uint64_t share;             /* of them: what a thread takes at a time */
+    uint64_t groups;            /* of columns, per block of rows */
+    uint64_t units;             /* all groups */
+    uint64_t per_item;          /* groups */
     float   *x;
-} rotating;
+} rotation_job;
 
 /* ---- the matrix ---- */
 
-/* The row of Hadamard's matrix with k sign changes: k as a Gray code, its bits in reverse. */
+/* The row of Hadamard's matrix with k sign changes: the Gray code of k with its bits reversed. */
 static unsigned walsh_row(unsigned k, unsigned size)
 {
     unsigned gray = k ^ k >> 1, row = 0;
@@ -65,9 +65,9 @@ void tn_rotate_matrix(const tn_rotation *r, float *m)
     }
 }
 
-/* ---- its application ---- */
+/* ---- rotation ---- */
 
-static void prepare(rotating *w, const tn_rotation *r, bool back)
+static void prepare(rotation_job *w, const tn_rotation *r, bool back)
 {
     float one = entry(r->size);
     w->step.size = r->size;
@@ -81,8 +81,8 @@ static void prepare(rotating *w, const tn_rotation *r, bool back)
     }
 }
 
-/* Blocks in Walsh's order: rotated in a buffer, small enough to stay near. */
-static void rotate_reordered(const rotating *w, float *x, uint64_t blocks)
+/* Walsh's order: rotates through a buffer that stays in the cache. */
+static void rotate_reordered(const rotation_job *w, float *x, uint64_t blocks)
 {
     float buffer[BUFFER];
     unsigned size = w->step.size;
@@ -105,8 +105,8 @@ static void rotate_reordered(const rotating *w, float *x, uint64_t blocks)
     }
 }
 
-/* Columns that do not fill a vector: in a buffer with others that are 0. */
-static void rotate_narrow(const rotating *w, float *x, size_t columns)
+/* Columns that do not fill a vector are padded with zeros in a buffer. */
+static void rotate_narrow(const rotation_job *w, float *x, size_t columns)
 {
     float buffer[TN_ROTATE_MAX][TN_ROTATE_LANES];
     memset(buffer, 0, sizeof buffer);
@@ -117,7 +117,7 @@ static void rotate_narrow(const rotating *w, float *x, size_t columns)
         memcpy(x + k * w->inner, buffer[k], columns * sizeof *x);
 }
 
-static void rotate_group(const rotating *w, uint64_t unit)
+static void rotate_group(const rotation_job *w, uint64_t unit)
 {
     uint64_t first = unit % w->groups * TN_ROTATE_LANES;
     float *x = w->x + unit / w->groups * w->step.size * w->inner + first;
@@ -127,7 +127,7 @@ static void rotate_group(const rotating *w, uint64_t unit)
         w->kernels->columns(x, w->inner, w->in, w->out, &w->step);
 }
 
-static void rotate_in_order(const rotating *w, float *x, uint64_t blocks)
+static void rotate_in_order(const rotation_job *w, float *x, uint64_t blocks)
 {
     if (w->walsh)
         rotate_reordered(w, x, blocks);
@@ -137,15 +137,15 @@ static void rotate_in_order(const rotating *w, float *x, uint64_t blocks)
 
 void tn_rotate_blocks(const tn_rotation *r, bool back, float *x, uint64_t blocks)
 {
-    rotating w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh };
+    rotation_job w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh };
     prepare(&w, r, back);
     rotate_in_order(&w, x, blocks);
 }
 
 static tn_status rotate_item(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
-    const rotating *w = context;
-    uint64_t first = item * w->share, n = w->units - first < w->share ? w->units - first : w->share;
+    const rotation_job *w = context;
+    uint64_t first = item * w->per_item, n = w->units - first < w->per_item ? w->units - first : w->per_item;
     (void)use;
     (void)err;
     if (w->inner == 1)
@@ -163,13 +163,13 @@ tn_status tn_rotate(const tn_rotation *r, bool back, uint64_t outer, uint64_t ex
         return TN_OK;
     if (extent % r->size)
         return tn_fail(err, TN_ERR_ARGUMENT,
-                       "a rotation of blocks of %u needs a dimension of a multiple of %u but found %llu",
+                       "a rotation of %u values needs a dimension that is a multiple of %u but found %llu",
                        r->size, r->size, (unsigned long long)extent);
     uint64_t width = inner == 1 ? 1 : TN_ROTATE_LANES;
-    rotating w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh, .inner = inner,
-                   .groups = tn_div_up_u64(inner, width), .share = ITEM / (r->size * width), .x = x };
+    rotation_job w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh, .inner = inner,
+                   .groups = tn_div_up_u64(inner, width), .per_item = ITEM / (r->size * width), .x = x };
     w.units = outer * (extent / r->size) * w.groups;
     prepare(&w, r, back);
     tn_ordered task = { .work = rotate_item, .context = &w };
-    return tn_pool_run(pool, tn_div_up_u64(w.units, w.share), &task, err);
+    return tn_pool_run(pool, tn_div_up_u64(w.units, w.per_item), &task, err);
 }

@@ -1,10 +1,10 @@
-/* quant/rotate.h - rotations: values along a dimension times an orthogonal
- * matrix, block by block, and back.
+/* quant/rotate.h - rotations: multiply each block along a dimension by an orthogonal
+ * matrix, or undo it.
  *
- * H(1) = [1], H(2n) = [[H(n), H(n)], [H(n), -H(n)]]; M = H / sqrt(size), in
- * Walsh's order with its rows sorted by the number of sign changes.  With random
- * signs, row k of it is negated where number k of the generator of
- * base/random.h, started at the seed, has its highest bit. */
+ * H(1) = [1], H(2n) = [[H(n), H(n)], [H(n), -H(n)]]; M = H / sqrt(size).  In Walsh's
+ * order the rows are sorted by their number of sign changes.  With random signs, row
+ * k is negated if number k of the generator of base/random.h, started at the seed,
+ * has its highest bit set. */
 #ifndef TN_QUANT_ROTATE_H
 #define TN_QUANT_ROTATE_H
 
@@ -12,20 +12,20 @@
 
 #include <tenon/tensor.h>
 
-/* The matrix, row by row: size * size values. */
+/* Writes the matrix: size * size values, row by row. */
 void tn_rotate_matrix(const tn_rotation *rotation, float *m);
 
-/* x, of shape [outer][extent][inner], becomes x M for each block of `size`
- * values along the extent; with `back` x M^T, which undoes it but for rounding.
- * A fast transform in float32: sums first, in the order of kernels/rotate.h,
- * then one multiplication by the matrix's own number, so that what M makes of
- * [1, 0, 0 ...] is M's row.  NaN comes out as 0x7fc00000.  The same bits for any
- * number of threads.
- * TN_ERR_ARGUMENT: the extent is no multiple of the size.  Size 0 does nothing. */
+/* x has the shape [outer][extent][inner].  Each block of `size` values along the
+ * extent becomes x M; with `back` it becomes x M^T, which undoes x M up to rounding.
+ * A fast transform in float32: sums and differences in the order of kernels/rotate.h,
+ * then one multiplication by the magnitude of the matrix entries.  So [1, 0, 0 ...]
+ * becomes the first row of M.  NaN becomes 0x7fc00000.  The bits do not depend on the
+ * number of threads.  Size 0 does nothing.
+ * TN_ERR_ARGUMENT: the extent is not a multiple of the size. */
 tn_status tn_rotate(const tn_rotation *rotation, bool back, uint64_t outer, uint64_t extent, uint64_t inner,
                     float *x, tn_pool *pool, tn_error *err);
 
-/* Blocks that lie one after another, by the calling thread. */
+/* Rotates consecutive blocks in the calling thread. */
 void tn_rotate_blocks(const tn_rotation *rotation, bool back, float *x, uint64_t blocks);
 
 #endif

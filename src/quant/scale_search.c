@@ -1,11 +1,10 @@
-/* quant/scale_search.c - scales and zeros from data, span by span.
+/* quant/scale_search.c - find scales and zero points.
  *
- * A range is found by looking once.  A percentile is an order statistic: the
- * bits of a number, put so that they count through the numbers in order, are
- * found from the top, so many in a round, by counting how many numbers go on
- * with which bits.  Counts do not depend on the order of things.  Scales come
- * from the range; the one with the least error is looked for in one more
- * round. */
+ * A range takes one pass.  A percentile is an order statistic, found by a radix
+ * search: floats become integer keys in the same order, and each pass finds some more
+ * bits of the key, from the top, with a histogram.  Counts do not depend on the order
+ * of values.  Scales follow from the range.  The least squared error takes one more
+ * pass. */
 #include "quant/scale_search.h"
 #include "quant/scale_trials.h"
 #include "quant/tile.h"
@@ -22,22 +21,22 @@
 #include "base/options.h"
 #include "tensor/array.h"
 
-#define LIMIT (UINT64_C(256) << 20)     /* bytes of one tally */
-#define ALL_TALLIES ((size_t)256 << 20) /* bytes of all threads' */
-#define LITTLE (UINT64_C(16) << 20)     /* bytes that are soon cleared and looked through */
+#define LIMIT (UINT64_C(256) << 20)     /* most bytes of one tally */
+#define ALL_TALLIES ((size_t)256 << 20) /* most bytes of all tallies */
+#define LITTLE (UINT64_C(16) << 20)     /* most bytes of histograms of MANY_BITS */
 
 enum {
-    BLOCK = 1024,               /* elements widened at a time; a multiple of 8, so that packed types are cut
-                                 * on a byte */
+    BLOCK = 1024,               /* elements cast at a time: a multiple of 8, so that packed types end on a
+                                 * byte */
     KEY_BITS = 32,
-    MANY_BITS = 11,             /* found in a round where that takes little memory: 3 rounds */
-    FEW_BITS = 8                /* else 4 rounds */
+    MANY_BITS = 11,             /* per pass if memory is sufficient: 3 passes */
+    FEW_BITS = 8                /* per pass otherwise: 4 passes */
 };
 
-/* One order statistic of the numbers of one scale. */
+/* One order statistic of the values of one scale. */
 typedef struct wanted {
     uint32_t key;               /* the upper bits found so far */
-    uint64_t rank;              /* among the numbers with these, from 1; 0: there are none */
+    uint64_t rank;              /* among the keys with these bits, from 1; 0: no values */
 } wanted;
 
 struct tn_scale_tally {
@@ -49,21 +48,20 @@ struct tn_scale_tally {
     const tn_quant_kernels *kernels;
     const tn_dtype_info *from;
     tn_cast_plan     widen;             /* to float32 */
-    float           *low, *high;        /* of each scale; symmetric percentiles: -high, high */
-    tn_encode_rules  rules;             /* of the codes to come, for scales of few bits */
-    tn_scale_trials  trials;            /* powers of two, and least errors */
+    float           *low, *high;        /* per scale; symmetric percentiles: -high, high */
+    tn_encode_rules  rules;             /* of rounding to codes, for short scales */
+    tn_scale_trials  trials;            /* powers of two and least squared errors */
     bool             has_trials;
-    bool             trying;            /* the last round: least errors */
-    uint64_t         elements;          /* of all scales, in the first */
-    unsigned         wants;             /* order statistics of a scale: 0, then the range is what is asked
-                                         * for, 1 or 2 */
-    unsigned         bits, found;       /* of the keys: in a round, so far */
+    bool             trying;            /* the last pass: least squared errors */
+    uint64_t         elements;          /* of all scales, counted in the first pass */
+    unsigned         wants;             /* order statistics per scale, 1 or 2; 0: the full range */
+    unsigned         bits, found;       /* bits of the keys per pass, found so far */
     wanted          *wanted;            /* [wants][count] */
     uint64_t        *bins;              /* [wants][count][1 << bits] */
     uint64_t         bytes;
 };
 
-/* --- making ------------------------------------------------------------------ */
+/* --- memory ------------------------------------------------------------------ */
 
 static tn_status check_rule(const tn_affine *a, const tn_quantize_options *o, const int64_t codes[2],
                             tn_error *err)
@@ -82,7 +80,7 @@ static tn_status check_rule(const tn_affine *a, const tn_quantize_options *o, co
     return TN_OK;
 }
 
-/* Bytes of a tally's arrays, or UINT64_MAX; `more`: other bytes a scale. */
+/* Bytes of the arrays of a tally, or UINT64_MAX if too large; `more`: other bytes per scale. */
 static uint64_t bytes_for(uint64_t count, unsigned wants, unsigned bits, size_t more)
 {
     uint64_t each = 2 * sizeof(float) + more, bytes;
@@ -103,8 +101,8 @@ static tn_status allocate(tn_scale_tally *t, tn_error *err)
     return !t->low || !t->high || (t->wants && (!t->wanted || !t->bins)) ? tn_fail_nomem(err) : TN_OK;
 }
 
-/* How many bits a round finds, and the memory it all takes. */
-static tn_status measure(tn_scale_tally *t, tn_error *err)
+/* Chooses the bits per pass and checks the memory. */
+static tn_status plan_memory(tn_scale_tally *t, tn_error *err)
 {
     size_t more = tn_scale_trials_bytes(&t->affine, t->options.rule);
     t->bits = bytes_for(t->index.count, t->wants, MANY_BITS, more) <= LITTLE ? MANY_BITS : FEW_BITS;
@@ -130,7 +128,7 @@ static tn_status set_up(tn_scale_tally *t, tn_error *err)
                        t->from ? t->from->name : "an unknown type");
     if (tn_has_percentile(o))
         t->wants = t->symmetric ? 1 : 2;
-    status = measure(t, err);
+    status = plan_memory(t, err);
     t->has_trials = tn_scale_trials_of(&t->affine, o->rule) > 0;
     if (status == TN_OK && t->has_trials)
         status = tn_scale_trials_init(&t->trials, &t->affine, o, t->codes, t->index, err);
@@ -180,7 +178,8 @@ size_t tn_scale_tally_bytes(const tn_scale_tally *t)
 
 /* --- keys -------------------------------------------------------------------- */
 
-/* Symmetric: the magnitude.  Else negative numbers upside down, below the others. */
+/* Symmetric: the magnitude.  Otherwise all bits of negative numbers are inverted, so that they sort below
+ * the others. */
 static inline uint32_t key_of(uint32_t bits, bool symmetric)
 {
     if (symmetric)
@@ -190,8 +189,10 @@ static inline uint32_t key_of(uint32_t bits, bool symmetric)
 
 static float number_of(uint32_t key, bool symmetric)
 {
-    uint32_t bits = symmetric ? key : key >> 31 ? key & 0x7fffffff : ~key;
+    uint32_t bits = key >> 31 ? key & 0x7fffffff : ~key;
     float x;
+    if (symmetric)
+        bits = key;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
@@ -208,7 +209,7 @@ static inline bool is_finite(uint32_t bits)
     return (bits & 0x7f800000) != 0x7f800000;
 }
 
-/* Bits of the key below those that this round finds; the last round may find fewer. */
+/* Bits of the key below those that this pass finds.  The last pass may find fewer. */
 static unsigned shift_of(const tn_scale_tally *t)
 {
     return t->found + t->bits < KEY_BITS ? KEY_BITS - t->found - t->bits : 0;
@@ -221,7 +222,7 @@ static uint64_t *bins_of(const tn_scale_tally *t, unsigned want, uint64_t scale)
 
 /* --- adding ------------------------------------------------------------------ */
 
-/* The first round: no bits are known, and the first statistic counts for both. */
+/* The first pass: no bits are known, so one histogram serves both statistics. */
 static void count_all(tn_scale_tally *t, const uint8_t *floats, size_t n, uint64_t scale)
 {
     uint64_t *bins = bins_of(t, 0, scale);
@@ -331,7 +332,7 @@ void tn_scale_tally_add(tn_scale_tally *t, const void *elements, uint64_t first,
     for (size_t i = 0; i < n; i += BLOCK) {
         size_t size = n - i < BLOCK ? n - i : BLOCK;
         const uint8_t *src = (const uint8_t *)elements + tn_packed_byte(i, t->from->bits);
-        tn_cast_block(&t->widen, floats, src, size, first + i, 0, NULL, NULL);      /* refuses nothing */
+        tn_cast_block(&t->widen, floats, src, size, first + i, 0, NULL, NULL);      /* never fails */
         add_floats(t, floats, first + i, size);
     }
 }
@@ -352,9 +353,9 @@ void tn_scale_tally_join(tn_scale_tally *all, const tn_scale_tally *one)
         all->bins[i] += one->bins[i];
 }
 
-/* --- rounds ------------------------------------------------------------------ */
+/* --- percentiles ------------------------------------------------------------- */
 
-/* Which of n numbers in order, from 1, are the ends: see tenon/quantize.h. */
+/* Sets the ranks, from 1, of the ends of the range among n values: see tenon/quantize.h. */
 static void choose_ranks(const tn_scale_tally *t, uint64_t scale, uint64_t n)
 {
     if (n == 0)
@@ -388,7 +389,7 @@ static void finish(tn_scale_tally *t)
     }
 }
 
-/* Whether the bits that this round has found are not all. */
+/* Ends a pass.  Returns whether some bits are still unknown. */
 static bool more_bits(tn_scale_tally *t)
 {
     for (uint64_t i = 0; i < t->index.count; i++) {
@@ -409,20 +410,20 @@ static bool more_bits(tn_scale_tally *t)
 
 /* --- scales ------------------------------------------------------------------ */
 
-/* What is less than the smallest normal number has few digits left, or none. */
+/* Avoids subnormal scales, which have few significant bits. */
 static float usable(float scale)
 {
     return fminf(fmaxf(scale, FLT_MIN), FLT_MAX);
 }
 
-/* Halves are exact where the difference would not fit. */
+/* Uses halves, which are exact, if the difference overflows. */
 static float scale_between(float low, float high, float steps)
 {
     float width = high - low;
     return usable(width <= FLT_MAX ? width / steps : (high * 0.5f - low * 0.5f) / (steps * 0.5f));
 }
 
-/* The next number of so many bits that is not below `scale`, or the largest there is. */
+/* Rounds up to a number of `bits` bits, at most the largest one. */
 static float rounded_up(double scale, unsigned bits)
 {
     int exponent;
@@ -433,8 +434,8 @@ static float rounded_up(double scale, unsigned bits)
     return (float)fmin(ldexp(ceil(ldexp(least, -last)), last), largest);
 }
 
-/* From the quotient in binary64, so that it is rounded but once; and where the
- * codes to come are rounded in a way that cuts an end off all the same, further. */
+/* Rounds the binary64 quotient up once.  If rounding to codes still clips an end of the
+ * range, takes the next larger scale. */
 static float short_scale(const tn_scale_tally *t, float low, float high)
 {
     unsigned bits = t->affine.scale_bits;
@@ -455,11 +456,11 @@ static int32_t zero_of(float low, float scale, const int64_t codes[2])
     return (int32_t)fmin(fmax(zero, (double)codes[0]), (double)codes[1]);
 }
 
-/* What a range of values gives; zero may be NULL. */
+/* The scale and zero point of a range; zero may be NULL. */
 static void scale_of_range(const tn_scale_tally *t, float low, float high, float *scale, int32_t *zero)
 {
     float most = -low > high ? -low : high;
-    int64_t none = 0;           /* the code of 0 where it is one */
+    int64_t none = 0;           /* the code nearest to 0 */
     if (t->codes[0] > 0 || t->codes[1] < 0)
         none = t->codes[0] > 0 ? t->codes[0] : t->codes[1];
     if (most == 0)
@@ -479,7 +480,7 @@ static void scale_of_range(const tn_scale_tally *t, float low, float high, float
 
 /* --- trials ------------------------------------------------------------------- */
 
-/* So many sixteenths of the scale of a range around zero. */
+/* A multiple of 1/16 of the scale of a symmetric range. */
 static float part_of_scale(const tn_scale_tally *t, float low, float high, unsigned sixteenths)
 {
     float most = -low > high ? -low : high, scale = most / (float)t->codes[1] * ((float)sixteenths / 16);
@@ -488,14 +489,14 @@ static float part_of_scale(const tn_scale_tally *t, float low, float high, unsig
     return t->affine.scale_bits ? rounded_up((double)scale, t->affine.scale_bits) : usable(scale);
 }
 
-/* The trials of scale i; the first is that of its range. */
+/* Sets the trials of scale i.  The first is the scale of the range. */
 static void set_trials(tn_scale_tally *t, uint64_t i)
 {
     tn_scale_trials *s = &t->trials;
     for (unsigned k = 0; k < s->trials; k++) {
         uint64_t at = k * t->index.count + i;
         float *scale = &s->scale[at], low = t->low[i], high = t->high[i];
-        unsigned before = TN_RATIO_LOW + k <= 16;       /* 16 comes first */
+        unsigned before = TN_RATIO_LOW + k <= 16;       /* 16/16 is trial 0, the others follow in order */
         if (!t->symmetric)
             scale_of_range(t, low * tn_range_ends[k / TN_RANGE_ENDS], high * tn_range_ends[k % TN_RANGE_ENDS],
                            scale, &s->zero[at]);
@@ -507,10 +508,10 @@ static void set_trials(tn_scale_tally *t, uint64_t i)
     s->tried = s->trials;
 }
 
-/* The range is known. */
+/* Runs after the passes over the range. */
 static void begin_trials(tn_scale_tally *t)
 {
-    fenv_t callers;             /* not in the work of a pool: the default environment all the same */
+    fenv_t callers;             /* the pool does not set the default environment here */
     fegetenv(&callers);
     fesetenv(FE_DFL_ENV);
     for (uint64_t i = 0; i < t->index.count; i++) {
@@ -551,7 +552,7 @@ void tn_scale_tally_again(tn_scale_tally *one, const tn_scale_tally *all)
 
 void tn_scale_tally_scales(const tn_scale_tally *t, float *scale, int32_t *zero)
 {
-    fenv_t callers;             /* not in the work of a pool: the default environment all the same */
+    fenv_t callers;             /* the pool does not set the default environment here */
     fegetenv(&callers);
     fesetenv(FE_DFL_ENV);
     for (uint64_t i = 0; i < t->index.count; i++) {
@@ -566,31 +567,31 @@ void tn_scale_tally_scales(const tn_scale_tally *t, float *scale, int32_t *zero)
     fesetenv(&callers);
 }
 
-/* --- all rounds ------------------------------------------------------------------ */
+/* --- all passes ------------------------------------------------------------------ */
 
 typedef struct search {
     const tn_scale_source *source;
-    tn_scale_tally **tallies;           /* one per worker; the first becomes the sum */
+    tn_scale_tally **tallies;           /* one per thread; the first is the result */
     unsigned         jobs;
     tn_pool         *pool;
 } search;
 
-static tn_status look(void *context, uint64_t item, tn_pool_use use, tn_error *err)
+static tn_status add_item(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const search *s = context;
     return s->source->add(s->source->context, item, use.scratch, s->tallies[use.scratch], err);
 }
 
-static tn_status looked(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status end_item(void *context, uint64_t item, unsigned slot, tn_error *err)
 {
     const search *s = context;
     return s->source->done ? s->source->done(s->source->context, item, slot, err) : TN_OK;
 }
 
-/* All values once; then whether to do it again. */
-static tn_status look_at_all(search *s, bool *again, tn_error *err)
+/* Runs one pass.  *again: one more is needed. */
+static tn_status run_pass(search *s, bool *again, tn_error *err)
 {
-    tn_status status = tn_pool_run(s->pool, s->source->items, &(tn_ordered){ look, looked, s }, err);
+    tn_status status = tn_pool_run(s->pool, s->source->items, &(tn_ordered){ add_item, end_item, s }, err);
     if (status != TN_OK)
         return status;
     for (unsigned i = 1; i < s->jobs; i++)
@@ -601,7 +602,7 @@ static tn_status look_at_all(search *s, bool *again, tn_error *err)
     return TN_OK;
 }
 
-/* As many threads as there is work for and as memory allows. */
+/* Limits the threads to the number of items and to the memory. */
 static unsigned threads_for(const search *s, unsigned jobs, size_t bytes)
 {
     uint64_t fit = bytes ? ALL_TALLIES / bytes : UINT64_MAX,
@@ -627,7 +628,7 @@ tn_status tn_scale_search(tn_scale_tally *tally, const tn_scale_source *source, 
         status = tn_scale_tally_new(&tally->affine, &tally->options, tally->from->dtype, tally->index,
                                     &s.tallies[i], err);
     while (status == TN_OK && again)
-        status = look_at_all(&s, &again, err);
+        status = run_pass(&s, &again, err);
     tn_pool_free(s.pool);
     for (unsigned i = 1; i < s.jobs; i++)
         tn_scale_tally_free(s.tallies[i]);

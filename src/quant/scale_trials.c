@@ -1,4 +1,4 @@
-/* quant/scale_trials.c - the scale with the least error, and powers of two. */
+/* quant/scale_trials.c - affine scales with the least squared error, and powers of two. */
 #include "quant/scale_trials.h"
 #include "quant/tile.h"
 
@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 
-enum { BLOCK = 1024 };          /* elements at a time */
+enum { BLOCK = 1024 };          /* elements per kernel call */
 
-/* --- making ------------------------------------------------------------------ */
+/* --- memory ------------------------------------------------------------------ */
 
 unsigned tn_scale_trials_of(const tn_affine *a, tn_scale_rule rule)
 {
@@ -27,7 +27,7 @@ size_t tn_scale_trials_bytes(const tn_affine *a, tn_scale_rule rule)
     return tn_scale_trials_of(a, rule) * (sizeof(float) + sizeof(int32_t) * !a->symmetric + sizeof(uint64_t));
 }
 
-/* A type of whole bytes for codes, or for their differences from zero points. */
+/* A type of whole bytes for codes, or for codes minus zero points. */
 static tn_dtype container_of(const tn_affine *a)
 {
     unsigned bits = tn_dtype_get(a->codes)->bits + !a->symmetric;
@@ -70,13 +70,13 @@ void tn_scale_trials_free(tn_scale_trials *s)
     free(s->sum);
 }
 
-/* Squares are in units of 2^-24 of the square of the first trial's step. */
+/* Squared errors are counted in units of 2^-24 times the square of the first trial's scale. */
 static double unit_of(float first)
 {
     return 0x1p24 / ((double)first * (double)first);
 }
 
-/* --- the power at which nothing is cut ----------------------------------------- */
+/* --- powers of two ------------------------------------------------------------ */
 
 static bool fits(const tn_affine_plan *plan, float x, int n)
 {
@@ -90,17 +90,18 @@ static int power_for(const tn_scale_trials *s, float low, float high)
     if (most == 0)
         return (int)s->bits - 1;
     uint64_t codes = (uint64_t)(-range[0] > range[1] ? -range[0] : range[1]);
-    int n = 63 - __builtin_clzll(codes) - ilogbf(most);         /* one more, and it is beyond every code */
-    n = n > TN_POWER_MOST ? TN_POWER_MOST : n < TN_POWER_LEAST ? TN_POWER_LEAST : n;
+    int n = 63 - __builtin_clzll(codes) - ilogbf(most);         /* n + 1 clips */
+    n = n > TN_POWER_MOST ? TN_POWER_MOST : n;
+    n = n < TN_POWER_LEAST ? TN_POWER_LEAST : n;
     while (n > TN_POWER_LEAST && !(fits(&s->plan, low, n) && fits(&s->plan, high, n)))
         n--;
     return n;
 }
 
-/* How many trials of a scale may be the best, with so many elements: the first
- * is wrong by at most half a step or (not to the nearest) a step each; where the
- * error of the lowest or the highest value alone is more, and in the trials after
- * that, the sum is larger. */
+/* How many trials of a scale can be the best.  In the first trial the error of each
+ * element is at most half a step, or a step if rounding is not to nearest.  A trial in
+ * which the error of `low` or `high` alone is larger than all these together is worse,
+ * and so are the trials after it. */
 static unsigned trials_for(const tn_scale_trials *s, float low, float high, int n, uint64_t elements)
 {
     bool nearest = s->plan.rules.round <= TN_ROUND_HALF_UP && s->plan.arithmetic != TN_ARITH_MLI;
@@ -110,8 +111,8 @@ static unsigned trials_for(const tn_scale_trials *s, float low, float high, int 
         double step = ldexp(1, -n - (int)k);
         double below = (double)s->plan.range[0] * step - (double)low,
                above = (double)high - (double)s->plan.range[1] * step;
-        double cut = below > above ? below : above;
-        if (n > TN_POWER_LEAST && cut > 0 && fmin(floor(cut * cut * unit), 0x1p53) > most)
+        double clipped = below > above ? below : above;
+        if (n > TN_POWER_LEAST && clipped > 0 && fmin(floor(clipped * clipped * unit), 0x1p53) > most)
             break;
     }
     return k;
@@ -139,13 +140,13 @@ void tn_scale_trials_follow(tn_scale_trials *s, const tn_scale_trials *all)
 
 /* --- the least error ------------------------------------------------------------ */
 
-/* A sum that is full stays so: no such scale is the best. */
+/* Saturates: a scale with such a sum is not the best. */
 static void add_to(uint64_t *sum, uint64_t more)
 {
     *sum = *sum + more < more ? UINT64_MAX : *sum + more;
 }
 
-/* Codes of zero points, which have 16 bits or 32, as their differences from these. */
+/* Subtracts the zero point from n codes of 16 or 32 bits. */
 static void subtract_zero(uint8_t *codes, size_t n, unsigned bits, int32_t zero)
 {
     for (size_t i = 0; i < n; i++) {
@@ -174,7 +175,7 @@ static void try_block(tn_scale_trials *s, const uint8_t *floats, uint64_t first,
         tn_scale_walk at = tn_scale_walk_at(s->plan.index, first);
         s->plan.scale = s->scale + k * count;
         s->plan.zero = s->zero ? s->zero + k * count : NULL;
-        tn_affine_encode(&s->plan, codes, floats, n, first, 0, NULL, NULL);         /* refuses nothing */
+        tn_affine_encode(&s->plan, codes, floats, n, first, 0, NULL, NULL);         /* never fails */
         for (size_t i = 0, run; i < n; i += run) {
             run = at.left < n - i ? (size_t)at.left : n - i;
             if (s->zero)
@@ -187,7 +188,7 @@ static void try_block(tn_scale_trials *s, const uint8_t *floats, uint64_t first,
     }
 }
 
-/* What is not finite becomes 0, which no scale has an error for. */
+/* Infinities and NaN become 0, which has no error at any scale. */
 void tn_scale_trials_add(tn_scale_trials *s, const uint8_t *floats, uint64_t first, size_t n)
 {
     uint32_t finite[BLOCK];

@@ -197,15 +197,15 @@ static void a_bad_codebook_is_refused_at_its_character(void)
     refused("cb41s101_e2m1fnuz", TN_ERR_ARGUMENT,
             "\"cb41s101_e2m1fnuz\": value 7 of 7 from the top is number 8 but e2m1fnuz has 7 at character 5");
     refused("icb42fip_e4m3fn", TN_ERR_ARGUMENT,
-            "\"icb42fip_e4m3fn\": 4 mappings cannot be shared out among 3 clauses at character 6");
+            "\"icb42fip_e4m3fn\": 4 mappings cannot be divided among 3 clauses at character 6");
     refused("icb42_e4m3fn", TN_ERR_ARGUMENT,
-            "\"icb42_e4m3fn\": 4 mappings cannot be shared out among 0 clauses at character 6");
+            "\"icb42_e4m3fn\": 4 mappings cannot be divided among 0 clauses at character 6");
     refused("icb42f1346_e2m3fnuz", TN_ERR_ARGUMENT,
             "\"icb42f1346_e2m3fnuz\": expected at most 1 digits here but found one more at character 8");
     refused("icb41p012s_e2m3fnuz", TN_ERR_ARGUMENT,
             "\"icb41p012s_e2m3fnuz\": expected at most 2 digits here but found one more at character 9");
     refused("icb423_e2m3fnuz", TN_ERR_ARGUMENT,
-            "\"icb423_e2m3fnuz\": 4 mappings cannot be shared out among 0 clauses at character 6");
+            "\"icb423_e2m3fnuz\": 4 mappings cannot be divided among 0 clauses at character 6");
     refused("cb45f01f01f01f01f01f01f01f01f01f01f01f01f01f01f01f01_e2m2fnuz|e8m0", TN_ERR_UNSUPPORTED,
             "\"cb45f01f01f01f01f01f01f01f01f01f01f01f01f01f01f01f01_e2m2fnuz|e8m0\": a codebook's name has "
             "at most 47 characters but found "
@@ -578,10 +578,10 @@ static void a_bad_table_is_refused_at_its_character(void)
             "\"cb30[1:2:3;1:2:3]_e2m3fnuz|e8m0\": 0 bits choose among 1 mappings "
             "but found more at character 12");
     refused("cb30[1:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
-            "\"cb30[1:2]_e2m3fnuz|e8m0\": codes of 3 bits stand for 3 values but found 2 at "
+            "\"cb30[1:2]_e2m3fnuz|e8m0\": codes of 3 bits have 3 values but found 2 at "
             "character 6");
     refused("cb30[1:2:3:4]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
-            "\"cb30[1:2:3:4]_e2m3fnuz|e8m0\": codes of 3 bits stand for 3 values but "
+            "\"cb30[1:2:3:4]_e2m3fnuz|e8m0\": codes of 3 bits have 3 values but "
             "found more at character 12");
     refused("cb30[1:3:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
             "\"cb30[1:3:2]_e2m3fnuz|e8m0\": expected a value above 3 but found 2 at "
@@ -614,7 +614,7 @@ static void a_bad_table_is_refused_at_its_character(void)
         refused(text, TN_ERR_ARGUMENT, why);
     }
     refused("cb40[1]f_e2m3fnuz", TN_ERR_ARGUMENT,
-            "\"cb40[1]f_e2m3fnuz\": codes of 4 bits stand for 7 values but found 1 at character 6");
+            "\"cb40[1]f_e2m3fnuz\": codes of 4 bits have 7 values but found 1 at character 6");
     refused("icb40[1]_e2m3fnuz", TN_ERR_ARGUMENT,
             "\"icb40[1]_e2m3fnuz\": expected the bits of a choice of mapping, 1 to 8, but found "
             "\"0\" at character 5");

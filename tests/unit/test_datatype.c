@@ -258,18 +258,18 @@ static void a_bad_number_is_refused_at_its_character(void)
                          "\"\xc3\xa9\" at character 1");
     unsupported(
         "e8m3fnuz",
-        "\"e8m3fnuz\": numbers from 2^-129 to 2^128 go beyond float32 (2^-149 to 2^127) at character 1");
+        "\"e8m3fnuz\": numbers from 2^-129 to 2^128 are beyond float32 (2^-149 to 2^127) at character 1");
     unsupported(
         "e4m3b160",
-        "\"e4m3b160\": numbers from 2^-162 to 2^-146 go beyond float32 (2^-149 to 2^127) at character 1");
+        "\"e4m3b160\": numbers from 2^-162 to 2^-146 are beyond float32 (2^-149 to 2^127) at character 1");
     unsupported(
         "e4m3b148",
-        "\"e4m3b148\": numbers from 2^-150 to 2^-134 go beyond float32 (2^-149 to 2^127) at character 1");
+        "\"e4m3b148\": numbers from 2^-150 to 2^-134 are beyond float32 (2^-149 to 2^127) at character 1");
     tn_datatype_free(datatype_of("e4m3b147"));
     unsupported(
         "int8|e8m0b10",
-        "\"int8|e8m0b10\": numbers from 2^-10 to 2^244 go beyond float32 (2^-149 to 2^127) at character 6");
-    unsupported("e2m29fnuz", "\"e2m29fnuz\": a mantissa of 29 bits goes beyond float32 (23) at character 1");
+        "\"int8|e8m0b10\": numbers from 2^-10 to 2^244 are beyond float32 (2^-149 to 2^127) at character 6");
+    unsupported("e2m29fnuz", "\"e2m29fnuz\": a mantissa of 29 bits is beyond float32 (23) at character 1");
 }
 
 /* ---- scales ---- */
@@ -370,7 +370,7 @@ static void a_bad_scale_is_refused_at_its_character(void)
         "\"int8|cb41fi_e2m2fnuz\": expected a float or an exponent but found a codebook at character 6");
     bad("int8|int8", "\"int8|int8\": a scale is a float or an exponent but found int8 at character 6");
     bad("uint8|e8m0_int8",
-        "\"uint8|e8m0_int8\": beside a zero point the scale is a float but found e8m0 at character 7");
+        "\"uint8|e8m0_int8\": a scale with a zero point is a float but found e8m0 at character 7");
     bad("uint8|float32_uint8",
         "\"uint8|float32_uint8\": a zero point is a float or an int but found uint8 at character 15");
     bad("uint8|float32_e8m0",
@@ -426,7 +426,7 @@ static void a_bad_tile_is_refused_at_its_character(void)
         "\"int8|e8m0_t8_t8_t8\": expected at most 2 tiles but found a third at character 17");
     bad("int8|e8m0_t0_t16s4o1", "\"int8|e8m0_t0_t16s4o1\": subtiles need tiles of a fixed size but found all "
                                 "of a dimension at character 11");
-    unsupported("int8|e8m0_t16s4_t16", "\"int8|e8m0_t16s4_t16\": subtiles lie along the second of two "
+    unsupported("int8|e8m0_t16s4_t16", "\"int8|e8m0_t16s4_t16\": subtiles are along the second of two "
                                        "dimensions: expected s there but found it "
                                        "in the first at character 11");
     unsupported(
@@ -467,13 +467,13 @@ static void numbers_and_scales_that_do_not_go_together_are_refused(void)
                 "\"cb41fi_e2m2fnuz|e8m0_t32s4o1\": a subtile has a mapping or an offset, not both at "
                 "character 22");
     unsupported("e4m3fn|multi_float16_e4m3fn_t16",
-                "\"e4m3fn|multi_float16_e4m3fn_t16\": the scale of the tensor beside that of tiles is "
+                "\"e4m3fn|multi_float16_e4m3fn_t16\": a tensor scale with tile scales is "
                 "float32 but found float16 at character 14");
     unsupported("uint8|float32_float16_int8_t16",
-                "\"uint8|float32_float16_int8_t16\": a scale of the tensor beside that of tiles is for "
+                "\"uint8|float32_float16_int8_t16\": a tensor scale with tile scales is for "
                 "floats with float scales but found uint8 with float16 and a zero point at character 7");
     unsupported("int8|multi_float32_e4m3fn_t16",
-                "\"int8|multi_float32_e4m3fn_t16\": a scale of the tensor beside that of tiles is for floats "
+                "\"int8|multi_float32_e4m3fn_t16\": a tensor scale with tile scales is for floats "
                 "with float scales but found int8 with e4m3fn at character 6");
 }
 

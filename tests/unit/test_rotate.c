@@ -245,7 +245,7 @@ static void dimensions_that_do_not_fit_are_refused(void)
     CHECK(tn_pool_new(1, &pool, NULL) == TN_OK);
     CHECK(tn_rotate(&(tn_rotation){ .size = 32 }, false, 1, 71, 1, x, pool, &err) == TN_ERR_ARGUMENT);
     assert_string_equal(said_of(&err),
-                        "a rotation of blocks of 32 needs a dimension of a multiple of 32 but found 71");
+                        "a rotation of 32 values needs a dimension that is a multiple of 32 but found 71");
     CHECK(tn_rotate(&(tn_rotation){ .size = 32 }, false, 1, 71, 1, x, pool, NULL) == TN_ERR_ARGUMENT);
     CHECK(tn_rotate(&(tn_rotation){ .size = 0 }, false, 1, 71, 1, x, pool, &err) == TN_OK);
     CHECK(tn_rotate(&(tn_rotation){ .size = 32 }, false, 0, 64, 1, x, pool, &err) == TN_OK);

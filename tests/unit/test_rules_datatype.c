@@ -160,7 +160,7 @@ static void a_bad_key_of_a_datatype_is_pointed_at(void)
                                   "... 128)");
     bad("mxfp4,mode=max,mode=max", "\"mode\" at character 16 is there a second time");
     bad("mxfp4,round=half_up", "a datatype rounds even, away, zero or stochastic but found half_up");
-    bad("mxfp6,store=e5m2", "e2m3fnuz has 1.125, which float8_e5m2 has not: it cannot be stored so");
+    bad("mxfp6,store=e5m2", "e2m3fnuz has 1.125, which float8_e5m2 lacks");
     bad("mxfp4,virtual=yes,store=unpacked", "store says how codes are stored, but a virtual cast has none");
     bad("mxfp4,dialect=ggml,mode=mse",
         "dialect=ggml has ties and a scale rule of its own, but found round=even and mode=mse");

@@ -1,5 +1,5 @@
-/* quant/grammar/affine.c - affine datatypes: integer codes with scales and zero
- * points along whole dimensions, as text and back. */
+/* quant/grammar/affine.c - parse and write affine datatypes: integer codes with one
+ * scale and zero point per tensor or per index of a dimension. */
 #include "base/arena.h"
 #include "base/options.h"
 #include "quant/grammar/datatype_read.h"
@@ -12,7 +12,7 @@
 
 enum { FLOAT_BITS = 24 };       /* of a scale */
 
-/* The types of embARC MLI: codes of all bits of their type. */
+/* The types of embARC MLI.  They use all codes of their type. */
 static const struct firmware {
     const char *name;
     tn_dtype codes;
@@ -52,7 +52,7 @@ const char *tn_affine_name(const tn_affine *a)
     return tn_dtype_get(a->codes)->name;
 }
 
-/* ---- what makes sense ---- */
+/* ---- checks ---- */
 
 tn_status tn_affine_check_codes(tn_dtype codes, tn_error *err)
 {
@@ -125,7 +125,7 @@ static void put_keys(tn_buf *text, const tn_affine *a, const tn_affine *like)
         tn_buf_printf(text, ",arithmetic=%s", arithmetics[a->arithmetic]);
 }
 
-/* What a type says by itself. */
+/* The defaults of a type. */
 static tn_affine default_of(tn_text name, tn_dtype codes)
 {
     tn_affine like = { 0 };
@@ -137,7 +137,7 @@ static tn_affine default_of(tn_text name, tn_dtype codes)
     return like;
 }
 
-static tn_status put_text(const tn_affine *a, char **made, tn_error *err)
+static tn_status put_text(const tn_affine *a, char **result, tn_error *err)
 {
     tn_buf text = { 0 };
     const char *name = tn_affine_name(a);
@@ -149,7 +149,7 @@ static tn_status put_text(const tn_affine *a, char **made, tn_error *err)
         tn_buf_puts(&text, ",per=tensor");
     put_keys(&text, a, &like);
     tn_buf_putc(&text, '\0');
-    *made = (char *)text.data;
+    *result = (char *)text.data;
     return text.bad ? tn_fail_nomem(err) : TN_OK;
 }
 
@@ -169,7 +169,7 @@ static void set_numbers(tn_datatype *d)
     d->has_zero = d->affine.has_zeros || !d->affine.symmetric;
 }
 
-/* One recipe has one text: a range that its type has by itself is not in it. */
+/* Leaves the default range out of the text, so that equal datatypes have equal texts. */
 static void use_default_range(tn_affine *a, const int64_t range[2])
 {
     const char *name = tn_affine_name(a);
@@ -250,7 +250,6 @@ static bool take_arithmetic(tn_text value, tn_arithmetic *arithmetic)
     return true;
 }
 
-/* What has been read of a text. */
 typedef struct reading {
     tn_affine affine;
     bool      has_per, channel, has_axis;

@@ -1,13 +1,13 @@
-/* quant/grammar/codebook.c - the mappings that a codebook's name stands for.
+/* quant/grammar/codebook.c - parse the name of a codebook and compute its mappings.
  *
  *     cb<I><M>CLAUSES_COMPUTE    f|i[OFFSETS][e[EXPONENTS]]   p|s[<INTERVAL>[OFFSETS]]
  *     icb<I><M>CLAUSES_COMPUTE   f|i[<OFFSET>]                p|s[<INTERVAL - 1>[<OFFSET>]]
  *     cb<I><M>[TABLE]_COMPUTE    see codebook_table.c
  *
- * I bits are a code, M bits choose a mapping.  A clause is a pattern of numbers
- * on the line of the compute type, counted down from its top: that of small
- * floats, of integers, of growing (p) or of equal (s) steps.  In cb each digit
- * makes a mapping; icb moves each pattern down until the mappings are enough. */
+ * A code has I bits, the choice of a mapping M bits.  A clause is a pattern on the
+ * number line of the compute type, counted down from the largest number: that of
+ * small floats, of integers, of growing (p) or of equal (s) steps.  In cb each digit
+ * gives a mapping.  icb shifts each pattern down until there are enough mappings. */
 #include "quant/grammar/datatype_read.h"
 
 #include <math.h>
@@ -18,40 +18,39 @@ enum { MAX_VALUES = 128, MAX_DIGITS = 10, NAME_SIZE = sizeof ((tn_number_spec *)
 typedef struct clause {
     const char *at;
     char     letter;            /* f, i, p, s */
-    bool     pure;              /* f, i: where the small numbers are, not shifted */
+    bool     pure;              /* f, i: the pattern is not shifted */
     unsigned interval;          /* p, s: the first step */
     unsigned offsets, exponents;
     uint8_t  offset[MAX_DIGITS], exponent[MAX_DIGITS];
 } clause;
 
-/* A codebook being made. */
-typedef struct making {
+typedef struct builder {
     tn_reading    *r;
     const char    *begin;       /* of its name */
     bool           implicit;    /* icb */
     tn_codebook    book;
     float         *value;
-    uint32_t       made;        /* mappings so far */
+    uint32_t       count;       /* mappings so far */
     char           name[NAME_SIZE];     /* canonical */
-    size_t         name_size;   /* beyond NAME_SIZE - 1: it did not fit */
-} making;
+    size_t         name_size;   /* may be larger than the array */
+} builder;
 
-static void put_name(making *m, char c)
+static void put_name(builder *m, char c)
 {
     if (m->name_size < NAME_SIZE - 1)
         m->name[m->name_size] = c;
     m->name_size++;
 }
 
-static tn_status fail_at(const making *m, const char *at, const char *what)
+static tn_status fail_at(const builder *m, const char *at, const char *what)
 {
     return tn_reading_fail(m->r, TN_ERR_ARGUMENT, at, "%s", what);
 }
 
 /* ---- clauses ---- */
 
-/* Digits from 0 to `largest`. */
-static tn_status read_digits(making *m, unsigned largest, unsigned max, uint8_t digits[MAX_DIGITS],
+/* Reads at most `max` digits from 0 to `largest`. */
+static tn_status read_digits(builder *m, unsigned largest, unsigned max, uint8_t digits[MAX_DIGITS],
                              unsigned *count)
 {
     *count = 0;
@@ -68,14 +67,14 @@ static tn_status read_digits(making *m, unsigned largest, unsigned max, uint8_t 
     return TN_OK;
 }
 
-static void put_digits(making *m, const uint8_t *digits, unsigned count)
+static void put_digits(builder *m, const uint8_t *digits, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         put_name(m, (char)('0' + digits[i]));
 }
 
 /* cb: f|i[OFFSETS][e[EXPONENTS]] */
-static tn_status read_pattern(making *m, clause *c)
+static tn_status read_pattern(builder *m, clause *c)
 {
     tn_status status = read_digits(m, 9, MAX_DIGITS, c->offset, &c->offsets);
     if (status)
@@ -102,7 +101,7 @@ static tn_status read_pattern(making *m, clause *c)
 }
 
 /* cb: p|s[<INTERVAL>[OFFSETS]] */
-static tn_status read_steps(making *m, clause *c)
+static tn_status read_steps(builder *m, clause *c)
 {
     uint8_t digits[MAX_DIGITS];
     unsigned count;
@@ -124,8 +123,8 @@ static tn_status read_steps(making *m, clause *c)
     return TN_OK;
 }
 
-/* icb: f|i[<OFFSET>] and p|s[<INTERVAL - 1>[<OFFSET>]]; what is left out is 0. */
-static tn_status read_implicit(making *m, clause *c)
+/* icb: f|i[<OFFSET>] and p|s[<INTERVAL - 1>[<OFFSET>]].  Missing digits are 0. */
+static tn_status read_implicit(builder *m, clause *c)
 {
     bool steps = c->letter == 'p' || c->letter == 's';
     uint8_t digits[MAX_DIGITS] = { 0 };
@@ -142,7 +141,7 @@ static tn_status read_implicit(making *m, clause *c)
     return TN_OK;
 }
 
-static tn_status read_clause(making *m, clause *c)
+static tn_status read_clause(builder *m, clause *c)
 {
     *c = (clause){ .at = m->r->at, .letter = tn_next(m->r) };
     if (!c->letter || !strchr("fips", c->letter))
@@ -158,9 +157,9 @@ static tn_status read_clause(making *m, clause *c)
 
 /* ---- mappings ---- */
 
-/* How far below the top of the line each value of the pattern is, from the
- * largest value down; the value itself where it is not to be shifted. */
-static tn_status find_pattern(const making *m, const clause *c, uint32_t distance[MAX_VALUES],
+/* Sets the distance of each value of the pattern from the largest number, in places on
+ * the number line, largest value first.  Sets the values of f and i too. */
+static tn_status find_pattern(const builder *m, const clause *c, uint32_t distance[MAX_VALUES],
                               double value[MAX_VALUES])
 {
     const tn_codebook *b = &m->book;
@@ -192,44 +191,47 @@ static tn_status find_pattern(const making *m, const clause *c, uint32_t distanc
     return TN_OK;
 }
 
-/* One mapping: the pattern, its largest value `shift` below the top, all
- * divided by 2^exponent.  What lies below zero is an error in cb, zero in icb. */
-static tn_status put_mapping(making *m, const clause *c, const uint32_t *distance, const double *value,
+/* Adds one mapping: the pattern with its largest value `shift` places below the
+ * largest number, divided by 2^exponent.  Places below zero are an error in cb and
+ * zero in icb. */
+static tn_status put_mapping(builder *m, const clause *c, const uint32_t *distance, const double *value,
                              uint32_t shift, unsigned exponent)
 {
     const tn_number_spec *compute = &m->book.compute;
     uint32_t top = tn_number_top(compute), values = m->book.values, index;
-    float *mapping = m->value + (size_t)m->made * values;
+    float *mapping = m->value + (size_t)m->count * values;
     for (uint32_t k = 0; k < values - 1; k++) {
         uint32_t below = distance[k] - distance[0] + shift;
         if (below >= top && !m->implicit && !c->pure)
             return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at,
                                    "value %u of %u from the top is number %u but %s has %u", k + 1,
                                    values - 1, below + 1, compute->text, top);
-        double v = c->pure ? value[k] : below < top ? tn_number_at(compute, top - below) : 0;
+        double v = below < top ? tn_number_at(compute, top - below) : 0;
+        if (c->pure)
+            v = value[k];
         v = ldexp(v, -(int)exponent);
         if (!tn_number_find(compute, v, &index))
             return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "e%u needs %.9g but %s has no such number",
                                    exponent, v, compute->text);
         mapping[values - 1 - k] = (float)v;
     }
-    m->made++;
+    m->count++;
     return TN_OK;
 }
 
-static tn_status too_many(const making *m, const clause *c)
+static tn_status too_many(const builder *m, const clause *c)
 {
     return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "%u bits choose among %u mappings but found more",
                            m->book.meta_bits, m->book.mappings);
 }
 
-/* The mappings of one clause of cb, for each exponent and each offset. */
-static tn_status put_explicit(making *m, const clause *c)
+/* Adds the mappings of a clause of cb: one per exponent and offset. */
+static tn_status put_explicit(builder *m, const clause *c)
 {
     uint32_t distance[MAX_VALUES];
     double value[MAX_VALUES];
     tn_status status = find_pattern(m, c, distance, value);
-    if (status == TN_OK && c->offsets * c->exponents > m->book.mappings - m->made)
+    if (status == TN_OK && c->offsets * c->exponents > m->book.mappings - m->count)
         status = too_many(m, c);
     for (unsigned e = 0; status == TN_OK && e < c->exponents; e++)
         for (unsigned o = 0; status == TN_OK && o < c->offsets; o++)
@@ -237,8 +239,8 @@ static tn_status put_explicit(making *m, const clause *c)
     return status;
 }
 
-/* The mappings of one clause of icb: the pattern, further down each time. */
-static tn_status put_shifts(making *m, const clause *c, uint32_t shifts)
+/* Adds the mappings of a clause of icb: the pattern, shifted further down each time. */
+static tn_status put_shifts(builder *m, const clause *c, uint32_t shifts)
 {
     uint32_t distance[MAX_VALUES];
     double value[MAX_VALUES];
@@ -249,16 +251,16 @@ static tn_status put_shifts(making *m, const clause *c, uint32_t shifts)
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- codebooks ---- */
 
-/* A table can have one mapping, which nothing need choose. */
-static bool table_follows(const making *m)
+/* Only a table may have M = 0: one mapping and no choice. */
+static bool table_follows(const builder *m)
 {
     return !m->implicit && m->r->end - m->r->at > 1 && m->r->at[1] == '[';
 }
 
 /* cb<I><M>: the sizes. */
-static tn_status read_head(making *m)
+static tn_status read_head(builder *m)
 {
     m->implicit = tn_take_word(m->r, "icb");
     if (!m->implicit)
@@ -268,14 +270,17 @@ static tn_status read_head(making *m)
     unsigned digits[2];
     for (int i = 0; i < 2; i++) {
         digits[i] = (unsigned)tn_next(m->r) - '0';
-        unsigned low = i ? !table_follows(m) : m->implicit ? 4 : 2, high = i || !m->implicit ? 8 : 4;
+        unsigned low = m->implicit ? 4 : 2, high = m->implicit ? 4 : 8;
+        const char *limits = m->implicit ? "4 in icb" : "2 to 8";
+        if (i == 1) {
+            low = !table_follows(m);
+            high = 8;
+            limits = "1 to 8";
+        }
         if (digits[i] < low || digits[i] > high)
             return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at,
                                    "expected the bits of a %s, %s, but found %s",
-                                   i ? "choice of mapping" : "code",
-                                   i             ? "1 to 8"
-                                   : m->implicit ? "4 in icb"
-                                                 : "2 to 8",
+                                   i ? "choice of mapping" : "code", limits,
                                    m->r->at < m->r->end ? tn_quote(m->r->at, 1).text : "the end");
         put_name(m, (char)('0' + digits[i]));
         m->r->at++;
@@ -295,8 +300,8 @@ static const char *find_underscore(const tn_reading *r)
     return p;
 }
 
-/* What follows the underscore, read before the clauses that need it. */
-static tn_status read_compute(making *m, const char *underscore)
+/* Reads the compute type first: the clauses need it. */
+static tn_status read_compute(builder *m, const char *underscore)
 {
     if (underscore == m->r->end)
         return fail_at(m, underscore, "expected _ and the compute type but found the end");
@@ -320,22 +325,22 @@ static unsigned count_clauses(const tn_reading *r)
     return count;
 }
 
-/* icb: clauses share the mappings, a power of two each. */
-static tn_status share_out(const making *m, uint32_t *shifts)
+/* icb: each clause has the same number of mappings. */
+static tn_status divide_mappings(const builder *m, uint32_t *shifts)
 {
     unsigned clauses = count_clauses(m->r);
     *shifts = clauses ? m->book.mappings / clauses : 0;
     if (*shifts == 0 || *shifts * clauses != m->book.mappings)
         return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at,
-                               "%u mappings cannot be shared out among %u clauses", m->book.mappings,
+                               "%u mappings cannot be divided among %u clauses", m->book.mappings,
                                clauses);
     return TN_OK;
 }
 
-static tn_status read_clauses(making *m)
+static tn_status read_clauses(builder *m)
 {
     uint32_t shifts = 0;
-    tn_status status = m->implicit ? share_out(m, &shifts) : TN_OK;
+    tn_status status = m->implicit ? divide_mappings(m, &shifts) : TN_OK;
     if (status == TN_OK && m->r->at == m->r->end)
         return fail_at(
             m, m->r->at,
@@ -346,10 +351,10 @@ static tn_status read_clauses(making *m)
         if (status == TN_OK)
             status = m->implicit ? put_shifts(m, &c, shifts) : put_explicit(m, &c);
     }
-    if (status == TN_OK && m->made != m->book.mappings)
+    if (status == TN_OK && m->count != m->book.mappings)
         return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at,
                                "%u bits choose among %u mappings but found %u", m->book.meta_bits,
-                               m->book.mappings, m->made);
+                               m->book.mappings, m->count);
     return status;
 }
 
@@ -366,7 +371,7 @@ tn_number_spec tn_codebook_number(const tn_codebook *book, const char *name)
     return n;
 }
 
-static tn_status make(making *m)
+static tn_status build(builder *m)
 {
     tn_reading all = *m->r;
     const char *underscore = find_underscore(m->r);
@@ -397,8 +402,8 @@ static tn_status make(making *m)
 
 tn_status tn_codebook_read(tn_reading *r, tn_number_spec *number, tn_codebook *book)
 {
-    making m = { .r = r, .begin = r->at };
-    tn_status status = make(&m);
+    builder m = { .r = r, .begin = r->at };
+    tn_status status = build(&m);
     if (status) {
         free(m.value);
         return status;

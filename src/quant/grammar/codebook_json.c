@@ -1,4 +1,4 @@
-/* quant/grammar/codebook_json.c - codebooks of the caller's own, from JSON. */
+/* quant/grammar/codebook_json.c - codebooks from JSON. */
 #include "bytes/json.h"
 #include "bytes/source.h"
 #include "quant/grammar/datatype_read.h"
@@ -12,7 +12,7 @@ enum { MAX_MAPPINGS = 256, MAX_VALUES = 127, ROW = MAX_VALUES + 1, MAX_FILE = 4 
 typedef struct table {
     tn_json   j;
     bool      has_compute, has_mappings, has_positive;
-    uint32_t  mappings, values;         /* values: of each, without the zero */
+    uint32_t  mappings, values;         /* values per mapping, without the implicit 0 */
     double   *value;                    /* [MAX_MAPPINGS][ROW] */
     tn_number_spec compute;
     tn_error *err;
@@ -23,7 +23,7 @@ static void too_many_values(table *t)
     tn_json_reject(&t->j, TN_ERR_LIMIT, "expected at most %d values in a mapping but found more", MAX_VALUES);
 }
 
-/* The values of one mapping, n of them: zeros, then ever larger ones. */
+/* Reads the values of one mapping: zeros, then ascending.  Returns how many. */
 static uint32_t read_values(table *t, double *row)
 {
     uint32_t n = 0;
@@ -40,14 +40,14 @@ static uint32_t read_values(table *t, double *row)
                            value);
         if (t->j.status)
             return 0;
-        row[n] = before = value == 0 ? 0 : value;       /* -0 is 0 */
+        row[n] = before = value == 0 ? 0 : value;       /* no -0 */
     }
     t->has_positive |= before > 0;
     return n;
 }
 
-/* One mapping: as many values as the first, the zero before them said or not.
- * Those of 0 among them are codes that stand for 0 once more. */
+/* Reads one mapping.  It has as many values as the first one.  The implicit 0 may be
+ * written.  Further zeros are codes that also mean 0. */
 static void read_mapping(table *t)
 {
     double *row = t->value + (size_t)t->mappings * ROW;
@@ -58,7 +58,7 @@ static void read_mapping(table *t)
     uint32_t n = read_values(t, row);
     if (t->j.status)
         return;
-    bool says_zero = n > 1 && !(n & (n - 1)) && row[0] == 0;    /* 2, 4, 8 ...: with that of all mappings */
+    bool says_zero = n > 1 && !(n & (n - 1)) && row[0] == 0;    /* the implicit 0 is written */
     if (says_zero) {
         memmove(row, row + 1, --n * sizeof *row);
     } else if (n > MAX_VALUES) {
@@ -90,7 +90,7 @@ static void read_mappings(table *t)
                        "expected a value above 0 in one of the mappings but found none");
 }
 
-/* The compute type; what is wrong with its text is said of that text. */
+/* Errors in the compute type refer to its text, not to the JSON. */
 static tn_status read_compute(table *t)
 {
     char name[64];
@@ -145,7 +145,7 @@ static unsigned bits_of(uint32_t count)
     return (unsigned)__builtin_ctz(count);
 }
 
-/* The values as the compute type has them, a zero before each mapping. */
+/* Converts the values and adds the implicit 0 of each mapping. */
 static tn_status make_book(const table *t, tn_codebook *book)
 {
     *book = (tn_codebook){ .index_bits = bits_of(t->values + 1) + 1, .meta_bits = bits_of(t->mappings),
@@ -171,7 +171,7 @@ static tn_status make_book(const table *t, tn_codebook *book)
     return TN_OK;
 }
 
-/* The codebook; its values are the caller's to free(). */
+/* The caller frees book->value. */
 static tn_status read_book(const char *json, size_t n, tn_codebook *book, tn_error *err)
 {
     tn_arena arena = { 0 };
@@ -215,7 +215,7 @@ static tn_status read_json(const tn_source *source, tn_codebook *book, tn_error 
     return status;
 }
 
-/* What is wrong with the file is said of it. */
+/* Errors name the file. */
 static tn_status load_book(const char *path, tn_codebook *book, tn_error *err)
 {
     tn_error own;
@@ -228,7 +228,7 @@ static tn_status load_book(const char *path, tn_codebook *book, tn_error *err)
     return tn_in_file(status, path, err);
 }
 
-/* The length of the NUMBER where it names a file; 0: it does not. */
+/* The length of the NUMBER if it is the name of a file, else 0. */
 static size_t file_name(const char *text)
 {
     size_t n = strcspn(text, "|"), suffix = strlen(FILE_SUFFIX);

@@ -1,9 +1,9 @@
-/* quant/grammar/codebook_table.c - a codebook whose mappings stand in its text:
+/* quant/grammar/codebook_table.c - parse and write a codebook with a table in its text:
  *
  *     cb<I><M>[V:V:...;V:V:...;...]_COMPUTE
  *
- * There are 2^M mappings of 2^(I-1) - 1 values each, which are numbers of the
- * compute type: any number of zeros, then ever larger ones.  Not all of them are 0. */
+ * It has 2^M mappings of 2^(I-1) - 1 values each, which are numbers of the compute
+ * type: zeros, then ascending.  At least one value is positive. */
 #include "quant/grammar/datatype_read.h"
 #include "tensor/decimal.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_NUMBER = 40 };       /* characters; every double has a text that is shorter */
+enum { MAX_NUMBER = 40 };       /* characters: enough for every double */
 
 /* ---- reading ---- */
 
@@ -20,7 +20,7 @@ static size_t digits_at(const char *p)
     return strspn(p, "0123456789");
 }
 
-/* Digits with or without a point among them; false: they are more than fit. */
+/* Reads digits and skips a decimal point; false: too many for 64 bits. */
 static bool take_digits(const char *p, const char *end, uint64_t *digits)
 {
     for (*digits = 0; p < end; p++) {
@@ -33,8 +33,8 @@ static bool take_digits(const char *p, const char *end, uint64_t *digits)
     return true;
 }
 
-/* DIGITS[.DIGITS][e[+|-]DIGITS].  Digits go to the C library without a point,
- * so nothing depends on the locale. */
+/* DIGITS[.DIGITS][e[+|-]DIGITS].  strtod() gets no decimal point, because that depends
+ * on the locale. */
 static bool to_number(const char *text, double *value)
 {
     char plain[MAX_NUMBER + 16];
@@ -94,7 +94,7 @@ static tn_status read_value(tn_reading *r, const tn_codebook *book, double befor
     return TN_OK;
 }
 
-/* One mapping, up to the ; or ] behind it. */
+/* Reads one mapping, up to the next ; or ]. */
 static tn_status read_mapping(tn_reading *r, const tn_codebook *book, float *mapping)
 {
     const char *begin = r->at;
@@ -103,7 +103,7 @@ static tn_status read_mapping(tn_reading *r, const tn_codebook *book, float *map
     do {
         if (n == values)
             return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at,
-                                   "codes of %u bits stand for %u values but found more", book->index_bits,
+                                   "codes of %u bits have %u values but found more", book->index_bits,
                                    values);
         tn_status status = read_value(r, book, value, &value);
         if (status)
@@ -111,7 +111,7 @@ static tn_status read_mapping(tn_reading *r, const tn_codebook *book, float *map
         mapping[++n] = (float)value;
     } while (tn_take_word(r, ":"));
     if (n < values)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "codes of %u bits stand for %u values but found %u",
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "codes of %u bits have %u values but found %u",
                                book->index_bits, values, n);
     return TN_OK;
 }
@@ -154,11 +154,10 @@ tn_status tn_codebook_read_table(tn_reading *r, const tn_codebook *book, float *
 
 /* ---- writing ---- */
 
-/* A number with few decimals, as nearly all are: without trying how many it takes.  A file may have very
- * many. */
+/* A fast path for numbers with at most 6 decimals.  A file may have many codebooks. */
 static bool put_short(tn_buf *out, float value)
 {
-    double scaled = (double)value;      /* exact: 24 bits and 20 of the power of ten */
+    double scaled = (double)value;      /* exact: 24 bits, and 20 of the power of ten */
     uint64_t power = 1;
     int decimals = 0;
     while (scaled != floor(scaled) && decimals < 6) {
@@ -175,7 +174,7 @@ static bool put_short(tn_buf *out, float value)
     return true;
 }
 
-/* The fewest digits that give the same double back. */
+/* Writes the fewest digits that parse to the same double. */
 static void put_value(tn_buf *out, float value)
 {
     char text[48];
@@ -191,7 +190,8 @@ void tn_codebook_put_table(const tn_codebook *book, tn_buf *out)
 {
     for (uint32_t i = 0; i < book->mappings; i++) {
         for (uint32_t k = 1; k < book->values; k++) {
-            tn_buf_putc(out, k > 1 ? ':' : i ? ';' : '[');
+            const char first = i ? ';' : '[';
+            tn_buf_putc(out, k > 1 ? ':' : first);
             put_value(out, book->value[(size_t)i * book->values + k]);
         }
     }

@@ -1,4 +1,4 @@
-/* quant/grammar/datatype.c - NUMBER|SCALE: the grammar, and what goes together. */
+/* quant/grammar/datatype.c - parse NUMBER|SCALE and check valid combinations. */
 #include "quant/grammar/datatype_read.h"
 #include "quant/quantizer.h"
 
@@ -16,7 +16,7 @@ typedef struct tile {
     bool     has_dim;
 } tile;
 
-/* A SCALE as it was read: its segments. */
+/* The segments of a SCALE. */
 typedef struct scale {
     const char    *at;
     bool           multi;
@@ -128,7 +128,7 @@ static const char *segment_end(const tn_reading *r)
 {
     tn_reading look = *r;
     tn_take_word(&look, "torch.");
-    tn_take_word(&look, "float8_");             /* the only number with an underscore */
+    tn_take_word(&look, "float8_");             /* the only number spec with an underscore */
     while (look.at < look.end && *look.at != '_')
         look.at++;
     return look.at;
@@ -155,7 +155,7 @@ static tn_status read_segment(tn_reading *r, scale *s)
     return tn_number_read(r, &s->number[s->numbers++]);
 }
 
-/* The segments, in any order, and whether one of the numbers is for the tensor. */
+/* Segments may come in any order.  s->multi: the first number is the scale of the tensor. */
 static tn_status read_segments(tn_reading *r, scale *s)
 {
     const char *end = r->end;
@@ -183,8 +183,8 @@ static tn_status read_segments(tn_reading *r, scale *s)
 static const char *const matrix_sparsity = "matrix sparsity is not supported: a 2D mask has to keep as many "
                                            "values along both axes, and data cannot be compressed along two";
 
-/* Two tiles: of adjacent dimensions, the last two where none is named. */
-static tn_status settle_matrix(const tn_reading *r, scale *s, tn_datatype *d)
+/* Matrix tiles: two adjacent dimensions, by default the last two. */
+static tn_status resolve_matrix(const tn_reading *r, scale *s, tn_datatype *d)
 {
     tile *a = &s->tile[0], *b = &s->tile[1];
     if (a->of || b->of)
@@ -205,7 +205,7 @@ static tn_status settle_matrix(const tn_reading *r, scale *s, tn_datatype *d)
             "expected all of one dimension at most but found all of both: that is a scale without tiles");
     if (a->subtile)
         return tn_reading_fail(r, TN_ERR_UNSUPPORTED, a->at,
-                               "subtiles lie along the second of two dimensions: expected s there "
+                               "subtiles are along the second of two dimensions: expected s there "
                                "but found it in the first");
     if (b->subtile && a->size == 0)
         return bad(r, a->at, "subtiles need tiles of a fixed size but found all of a dimension");
@@ -214,7 +214,7 @@ static tn_status settle_matrix(const tn_reading *r, scale *s, tn_datatype *d)
     return TN_OK;
 }
 
-static tn_status settle_tiles(const tn_reading *r, scale *s, tn_datatype *d)
+static tn_status resolve_tiles(const tn_reading *r, scale *s, tn_datatype *d)
 {
     d->tile[0] = d->tile[1] = 1;
     d->dims = s->tiles;
@@ -222,7 +222,7 @@ static tn_status settle_tiles(const tn_reading *r, scale *s, tn_datatype *d)
     if (s->tiles == 0)
         return TN_OK;
     if (s->tiles == 2) {
-        tn_status status = settle_matrix(r, s, d);
+        tn_status status = resolve_matrix(r, s, d);
         if (status)
             return status;
     } else {
@@ -238,7 +238,7 @@ static tn_status settle_tiles(const tn_reading *r, scale *s, tn_datatype *d)
     return TN_OK;
 }
 
-static tn_status settle_numbers(const tn_reading *r, scale *s, tn_datatype *d)
+static tn_status resolve_numbers(const tn_reading *r, scale *s, tn_datatype *d)
 {
     unsigned i = s->multi;
     d->has_tensor_scale = s->multi;
@@ -255,28 +255,27 @@ static tn_status settle_numbers(const tn_reading *r, scale *s, tn_datatype *d)
         return TN_OK;
     if (d->scale.kind != TN_NUMBER_FLOAT)
         return tn_reading_fail(r, TN_ERR_ARGUMENT, s->number_at[i],
-                               "beside a zero point the scale is a float but found %s", d->scale.text);
+                               "a scale with a zero point is a float but found %s", d->scale.text);
     if (d->zero.kind != TN_NUMBER_FLOAT && d->zero.kind != TN_NUMBER_INT)
         return tn_reading_fail(r, TN_ERR_ARGUMENT, s->number_at[i + 1],
                                "a zero point is a float or an int but found %s", d->zero.text);
     return TN_OK;
 }
 
-/* ---- what goes together ---- */
+/* ---- valid combinations ---- */
 
 static tn_status check_tensor_scale(const tn_reading *r, const scale *s, const tn_datatype *d)
 {
     if (d->tensor_scale.dtype != TN_FLOAT32)
         return tn_reading_fail(r, TN_ERR_UNSUPPORTED, s->number_at[0],
-                               "the scale of the tensor beside that of tiles is float32 but "
-                               "found %s",
+                               "a tensor scale with tile scales is float32 but found %s",
                                d->tensor_scale.text);
     if (d->scope == TN_SCOPE_TENSOR)
         return bad(r, s->at, "a tensor with two scales needs tiles for one of them but found none");
     if (d->number.kind != TN_NUMBER_FLOAT || d->scale.kind != TN_NUMBER_FLOAT || d->has_zero)
         return tn_reading_fail(r, TN_ERR_UNSUPPORTED, s->at,
-                               "a scale of the tensor beside that of tiles is for floats with float "
-                               "scales but found %s with %s%s",
+                               "a tensor scale with tile scales is for floats with float scales but "
+                               "found %s with %s%s",
                                d->number.text, d->scale.text, d->has_zero ? " and a zero point" : "");
     return TN_OK;
 }
@@ -358,7 +357,6 @@ static void put_scale(tn_buf *text, const tn_datatype *d)
         put_tile(text, d, i);
 }
 
-/* What is kept of an unscaled datatype. */
 static void put_sparsity(tn_buf *text, const tn_datatype *d)
 {
     tn_buf_printf(text, "|n%um%u", d->keep, d->of);
@@ -379,20 +377,20 @@ static tn_status put_text(tn_datatype *d, tn_error *err)
     return text.bad ? tn_fail_nomem(err) : TN_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- datatypes ---- */
 
 static tn_status read_scale(tn_reading *r, tn_datatype *d)
 {
     scale s;
     tn_status status = read_segments(r, &s);
     if (status == TN_OK)
-        status = settle_tiles(r, &s, d);
+        status = resolve_tiles(r, &s, d);
     if (status == TN_OK)
-        status = settle_numbers(r, &s, d);
+        status = resolve_numbers(r, &s, d);
     return status ? status : check_scaled(r, &s, d);
 }
 
-/* n<N>m<M>[d<D>]: no scale, but some of the values only. */
+/* n<N>m<M>[d<D>]: sparsity without scale. */
 static tn_status read_sparse(tn_reading *r, tn_datatype *d)
 {
     tile t = { .at = r->at };
@@ -410,7 +408,7 @@ static tn_status read_sparse(tn_reading *r, tn_datatype *d)
                                "%s needs a scale: expected one, as in float32_t0n%um%u, but found none",
                                d->number.text, t.keep, t.of);
     d->dims = 1;
-    d->tile[0] = SPARSE_TILE / t.of * t.keep;           /* which share nothing: any number would do */
+    d->tile[0] = SPARSE_TILE / t.of * t.keep;           /* tiles share nothing: any size works */
     d->dim = t.has_dim ? (int32_t)t.dim : -1;
     d->tile[1] = 1;
     d->keep = t.keep;
@@ -456,7 +454,7 @@ static tn_status read_datatype(const char *text, tn_datatype *d, tn_error *err)
     return tn_next(&r) == 'n' ? read_sparse(&r, d) : read_scale(&r, d);
 }
 
-static tn_status hand_over(tn_status status, tn_datatype *d, tn_datatype **datatype, tn_error *err)
+static tn_status finish(tn_status status, tn_datatype *d, tn_datatype **datatype, tn_error *err)
 {
     d->quantizer = &tn_tile_quantizer;
     if (status == TN_OK)
@@ -471,7 +469,7 @@ static tn_status hand_over(tn_status status, tn_datatype *d, tn_datatype **datat
 tn_status tn_tiles_parse(const char *text, tn_datatype **datatype, tn_error *err)
 {
     tn_datatype *d = calloc(1, sizeof *d);
-    return d ? hand_over(read_datatype(text, d, err), d, datatype, err) : tn_fail_nomem(err);
+    return d ? finish(read_datatype(text, d, err), d, datatype, err) : tn_fail_nomem(err);
 }
 
 tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_error *err)
@@ -501,7 +499,7 @@ tn_status tn_datatype_of_codebook(tn_codebook *book, const char *scale_text, tn_
     d->number = tn_codebook_number(book, name);
     tn_reading r = { .text = scale_text, .at = scale_text, .end = scale_text + strlen(scale_text),
                      .err = err };
-    return hand_over(read_scale(&r, d), d, datatype, err);
+    return finish(read_scale(&r, d), d, datatype, err);
 }
 
 void tn_datatype_free(tn_datatype *d)

@@ -232,8 +232,7 @@ static bool is_name(tn_text text, const char *name, bool any_case)
     return name[text.len] == '\0';
 }
 
-/* Case tells float32 (F) from float16 (f) in some names; most have one spelling
- * that any case can stand for. */
+/* Some names differ only in case: F is float32, f is float16. */
 unsigned tn_datatype_find(tn_text text, const tn_datatype_name *found[2])
 {
     for (int any_case = 0; any_case < 2; any_case++) {

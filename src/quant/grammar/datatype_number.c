@@ -1,4 +1,4 @@
-/* quant/grammar/datatype_number.c - number specs: their text, and what follows from it. */
+/* quant/grammar/datatype_number.c - parse number specs and derive their fields. */
 #include "quant/grammar/datatype_read.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 enum { MAX_BITS = 32, MAX_EXPONENT_BITS = 8 };
 
-/* longer ones before their beginnings */
+/* fnuz before fn: the first match wins */
 static const struct { const char *name; unsigned infnan; } endings[] = {
     { "ieee", TN_INFNAN_IEEE }, { "fnuz", TN_INFNAN_FNUZ }, { "fn", TN_INFNAN_FN },
     { "inuz", TN_INFNAN_INUZ },
@@ -36,7 +36,7 @@ bool tn_take_digits(tn_reading *r, uint32_t *value)
     return r->at > begin;
 }
 
-/* Characters before a place, and that one: what a person counts. */
+/* The position in UTF-8 characters, from 1. */
 static size_t character(const char *text, const char *at)
 {
     size_t n = 1;
@@ -48,7 +48,7 @@ static size_t character(const char *text, const char *at)
 tn_status tn_reading_fail(const tn_reading *r, tn_status status, const char *at, const char *format, ...)
 {
     tn_quoted text = tn_quote_z(r->text);
-    char message[sizeof r->err->text - 24];     /* room for the place, whatever else is cut */
+    char message[sizeof r->err->text - 24];     /* leaves space for the position */
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message - strlen(text.text), format, args);
@@ -57,7 +57,6 @@ tn_status tn_reading_fail(const tn_reading *r, tn_status status, const char *at,
     return tn_fail(r->err, status, "%s: %s at character %zu", text.text, message, character(r->text, at));
 }
 
-/* "expected THIS but found THAT" */
 static tn_status expected(const tn_reading *r, const char *what)
 {
     tn_text rest = tn_rest(r);
@@ -67,7 +66,7 @@ static tn_status expected(const tn_reading *r, const char *what)
     return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "expected %s but found %s", what, found.text);
 }
 
-/* A number of bits from `low` to `high`, after the word that says of what. */
+/* Reads a number of bits from `low` to `high`. */
 static tn_status read_bits(tn_reading *r, const char *what, uint32_t low, uint32_t high, uint32_t *bits)
 {
     const char *begin = r->at;
@@ -95,8 +94,8 @@ static int usual_bias(unsigned exponent_bits)
     return (1 << (exponent_bits - 1)) - 1;
 }
 
-/* What follows from the fields.  Integers are floats with one exponent bit. */
-static tn_status settle_kind(const tn_reading *r, const char *begin, tn_number_spec *n)
+/* Derives the kind.  Integers are floats with one exponent bit. */
+static tn_status resolve_kind(const tn_reading *r, const char *begin, tn_number_spec *n)
 {
     bool ieee = n->infnan == TN_INFNAN_IEEE;
     if (n->mantissa_bits == 0 && ieee) {
@@ -119,8 +118,8 @@ static tn_status settle_kind(const tn_reading *r, const char *begin, tn_number_s
     return TN_OK;
 }
 
-/* e<X>m<Y>[b<Z>][ieee|fn|fnuz|inuz], after the e; `hack` is added to the bias where none is given. */
-static tn_status read_fields(tn_reading *r, int hack, tn_number_spec *n)
+/* e<X>m<Y>[b<Z>][ieee|fn|fnuz|inuz], after the e.  `extra` is added to the default bias. */
+static tn_status read_fields(tn_reading *r, int extra, tn_number_spec *n)
 {
     const char *begin = r->at - 1;
     uint32_t e, m, bias;
@@ -132,7 +131,7 @@ static tn_status read_fields(tn_reading *r, int hack, tn_number_spec *n)
         return expected(r, "m and the bits of the mantissa");
     if ((status = read_bits(r, "the mantissa", 0, MAX_BITS - 2, &m)))
         return status;
-    bias = (uint32_t)(usual_bias(e) + hack);
+    bias = (uint32_t)(usual_bias(e) + extra);
     const char *place = r->at;
     if (tn_take_word(r, "b")) {
         if (!tn_take_digits(r, &bias))
@@ -148,7 +147,7 @@ static tn_status read_fields(tn_reading *r, int hack, tn_number_spec *n)
         }
     }
     set_float(n, e, m, (int)bias, infnan);
-    return settle_kind(r, begin, n);
+    return resolve_kind(r, begin, n);
 }
 
 static tn_status read_int(tn_reading *r, tn_number_spec *n)
@@ -183,7 +182,7 @@ static tn_status read_float(tn_reading *r, bool brain, tn_number_spec *n)
     return TN_OK;
 }
 
-/* P3109's: p counts the mantissa with the bit that is not stored. */
+/* binary8p<P> of IEEE P3109.  P counts the implicit bit of the mantissa too. */
 static tn_status read_binary8(tn_reading *r, tn_number_spec *n)
 {
     uint32_t p;
@@ -196,7 +195,7 @@ static tn_status read_binary8(tn_reading *r, tn_number_spec *n)
     return TN_OK;
 }
 
-/* float8_e<X>m<Y>..., after the float8: torch's name of a type, where fnuz has one more bias. */
+/* float8_e<X>m<Y>..., after the float8: a type of torch, where the bias of fnuz is one larger. */
 static tn_status read_float8(tn_reading *r, tn_number_spec *n)
 {
     const char *begin = r->at;
@@ -234,14 +233,14 @@ static tn_status read_any(tn_reading *r, tn_number_spec *n)
     return expected(r, "a number (e<X>m<Y>, int<K>, uint<K>, float<N>, bfloat<N>, binary8p<P>)");
 }
 
-/* ---- what follows ---- */
+/* ---- derived fields ---- */
 
 static unsigned lost_codes(const tn_number_spec *n)
 {
     return n->infnan == TN_INFNAN_FN || n->infnan == TN_INFNAN_INUZ ? 2 : 1;
 }
 
-/* Everything that can come of it must be a float32: the arithmetic is. */
+/* All values must be float32 values, because all arithmetic is float32. */
 static tn_status derive_range(const tn_reading *r, const char *begin, tn_number_spec *n)
 {
     int highest, lowest;        /* exponents of the largest and the smallest number */
@@ -256,10 +255,10 @@ static tn_status derive_range(const tn_reading *r, const char *begin, tn_number_
     }
     if (highest > 127 || lowest < -149)
         return tn_reading_fail(r, TN_ERR_UNSUPPORTED, begin,
-                               "numbers from 2^%d to 2^%d go beyond float32 (2^-149 to 2^127)", lowest,
+                               "numbers from 2^%d to 2^%d are beyond float32 (2^-149 to 2^127)", lowest,
                                highest);
     if (n->kind == TN_NUMBER_FLOAT && n->mantissa_bits > 23)
-        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, begin, "a mantissa of %u bits goes beyond float32 (23)",
+        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, begin, "a mantissa of %u bits is beyond float32 (23)",
                                n->mantissa_bits);
     if (n->kind == TN_NUMBER_EXPONENT)
         return TN_OK;
@@ -292,9 +291,12 @@ static bool has_codes_of(const tn_number_spec *n, const tn_dtype_info *row)
 static void derive_type(tn_number_spec *n)
 {
     bool has_fields = n->kind == TN_NUMBER_FLOAT || n->kind == TN_NUMBER_EXPONENT;
-    n->type = (tn_dtype_info){ .bits = n->bits, .swap_bytes = n->bits <= 8 ? 1 : n->bits <= 16 ? 2 : 4 };
-    n->type.kind = has_fields ? TN_KIND_FLOAT : n->kind == TN_NUMBER_INT ? TN_KIND_INT : TN_KIND_UINT;
+    n->type = (tn_dtype_info){ .bits = n->bits, .swap_bytes = n->bits <= 16 ? 2 : 4,
+                               .kind = n->kind == TN_NUMBER_INT ? TN_KIND_INT : TN_KIND_UINT };
+    if (n->bits <= 8)
+        n->type.swap_bytes = 1;
     if (has_fields) {
+        n->type.kind = TN_KIND_FLOAT;
         n->type.exponent_bits = n->exponent_bits;
         n->type.mantissa_bits = n->mantissa_bits;
         n->type.bias = n->bias;

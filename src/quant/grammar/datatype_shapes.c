@@ -1,34 +1,37 @@
-/* quant/grammar/datatype_shapes.c - the parts of a scaled tensor: how many bits, which
- * shapes and types. */
+/* quant/grammar/datatype_shapes.c - types and shapes of the parts, bits per value. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "tensor/code.h"
 #include "quant/quantizer.h"
 #include "quant/grammar/datatype.h"
 
-/* A tensor cut into tiles. */
-typedef struct cut {
+/* The tiles of a tensor. */
+typedef struct tiling {
     const tn_datatype *d;
     uint32_t rank;
     const int64_t *shape;
-    uint32_t first, last;       /* tiled dimensions; all where the scale is the tensor's */
-    int64_t  tiles[64];         /* along each dimension: the shape of scales */
-} cut;
+    uint32_t first, last;       /* tiled dimensions; all with a scale of the tensor */
+    int64_t  tiles[64];         /* per dimension: the shape of scales */
+} tiling;
 
 /* ---- types ---- */
 
-/* Codes narrower than a byte are packed; wider ones take 16 or 32. */
+/* Codes narrower than a byte are packed.  Wider ones take 8, 16 or 32 bits. */
 static unsigned stored_bits(unsigned bits)
 {
-    return bits <= 8 ? bits : bits <= 16 ? 16 : 32;
+    if (bits <= 8)
+        return bits;
+    return bits <= 16 ? 16 : 32;
 }
 
-/* The type of the table with these codes, or plain words that hold one. */
+/* The element type with these codes, else an unsigned integer. */
 static tn_dtype stored_type(const tn_number_spec *n)
 {
     if (n->bits >= 8 && n->dtype != TN_UNKNOWN)
         return n->dtype;
-    return n->bits <= 8 ? TN_UINT8 : n->bits <= 16 ? TN_UINT16 : TN_UINT32;
+    if (n->bits <= 8)
+        return TN_UINT8;
+    return n->bits <= 16 ? TN_UINT16 : TN_UINT32;
 }
 
 /* ---- tiles ---- */
@@ -38,10 +41,10 @@ static int64_t divide_up(int64_t n, int64_t by)
     return n / by + (n % by != 0);
 }
 
-/* Values along one tiled dimension that share a scale; 0: all. */
+/* Values of a tile along one tiled dimension; 0: all. */
 static uint32_t tile_values(const tn_datatype *d, uint32_t i)
 {
-    return d->of ? d->tile[i] / d->keep * d->of : d->tile[i];   /* whole groups: the grammar sees to it */
+    return d->of ? d->tile[i] / d->keep * d->of : d->tile[i];   /* whole groups: checked by the grammar */
 }
 
 static uint32_t subtiles_along(const tn_datatype *d, uint32_t i)
@@ -59,7 +62,7 @@ static uint32_t subtiles(const tn_datatype *d)
     return n;
 }
 
-/* Bytes that `bits` for each subtile of a tile take. */
+/* Bytes per tile with `bits` per subtile. */
 static uint32_t tile_bytes(const tn_datatype *d, unsigned bits)
 {
     return (bits * subtiles(d) + 7) / 8;
@@ -77,7 +80,7 @@ static tn_status check_shape(uint32_t rank, const int64_t *shape, tn_error *err)
     return TN_OK;
 }
 
-static tn_status cut_up(cut *c, tn_error *err)
+static tn_status divide_into_tiles(tiling *c, tn_error *err)
 {
     const tn_datatype *d = c->d;
     bool tensor = d->dims == 0;
@@ -86,11 +89,15 @@ static tn_status cut_up(cut *c, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "%.100s: its tiles need rank %u or more but the tensor has rank %u", d->text, needed,
                        c->rank);
-    c->first = tensor ? 0 : d->dim < 0 ? c->rank - needed : (uint32_t)d->dim;
-    c->last = !tensor ? c->first + d->dims - 1 : c->rank ? c->rank - 1 : 0;
+    c->last = c->rank ? c->rank - 1 : 0;
+    if (!tensor) {
+        c->first = d->dim < 0 ? c->rank - needed : (uint32_t)d->dim;
+        c->last = c->first + d->dims - 1;
+    }
     for (uint32_t i = 0; i < c->rank; i++) {
-        bool tiled = tensor || (i >= c->first && i <= c->last);
-        int64_t size = tensor ? 0 : tiled ? tile_values(d, i - c->first) : 1;
+        int64_t size = tensor ? 0 : 1;
+        if (!tensor && i >= c->first && i <= c->last)
+            size = tile_values(d, i - c->first);
         c->tiles[i] = size ? divide_up(c->shape[i], size) : c->shape[i] != 0;
     }
     return TN_OK;
@@ -108,14 +115,14 @@ static tn_scaled_part *add_part(tn_scaled_shapes *s, const char *role, tn_dtype 
     return p;
 }
 
-/* Rows are packed each for itself, and so is what lies along dimension `dim`. */
+/* Packs the numbers along dimension `dim`.  Each row begins on a byte. */
 static void pack(tn_scaled_part *p, uint32_t dim, unsigned bits)
 {
     if (dim < p->rank && bits < 8)
         p->shape[dim] = (int64_t)tn_packed_bytes((uint64_t)p->shape[dim], bits);
 }
 
-static void add_data(const cut *c, tn_scaled_shapes *s)
+static void add_data(const tiling *c, tn_scaled_shapes *s)
 {
     const tn_datatype *d = c->d;
     tn_dtype type = stored_type(&d->number);
@@ -126,8 +133,8 @@ static void add_data(const cut *c, tn_scaled_shapes *s)
         pack(p, c->rank - 1, d->number.bits);
 }
 
-/* A number a tile. */
-static void add_tiled(const cut *c, const char *role, const tn_number_spec *n, tn_scaled_shapes *s)
+/* One number per tile. */
+static void add_tiled(const tiling *c, const char *role, const tn_number_spec *n, tn_scaled_shapes *s)
 {
     tn_dtype type = stored_type(n);
     pack(add_part(s, role, type, type, c->rank, c->tiles), c->last, n->bits);
@@ -143,8 +150,9 @@ static tn_status multiply(int64_t *size, uint32_t by, tn_error *err)
     return TN_OK;
 }
 
-/* A few bits a subtile (or tile), those of one tile on whole bytes. */
-static tn_status add_bits(const cut *c, const char *role, unsigned bits, tn_scaled_shapes *s, tn_error *err)
+/* A few bits per subtile, or per tile without subtiles.  Each tile takes whole bytes. */
+static tn_status add_bits(const tiling *c, const char *role, unsigned bits, tn_scaled_shapes *s,
+                          tn_error *err)
 {
     tn_scaled_part *p = add_part(s, role, TN_UINT8, TN_UINT8, c->rank, c->tiles);
     tn_status status = TN_OK;
@@ -155,7 +163,7 @@ static tn_status add_bits(const cut *c, const char *role, unsigned bits, tn_scal
     return status;
 }
 
-/* One scale, or one for each index of the axis; a plain array of codes, which is one stream of bits. */
+/* Codes are one stream of bits: rows do not begin on a byte. */
 tn_status tn_affine_shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *s,
                            tn_error *err)
 {
@@ -174,8 +182,8 @@ tn_status tn_affine_shapes(const tn_datatype *d, uint32_t rank, const int64_t *s
 tn_status tn_tile_shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *s,
                          tn_error *err)
 {
-    cut c = { .d = d, .rank = rank, .shape = shape };
-    tn_status status = cut_up(&c, err);
+    tiling c = { .d = d, .rank = rank, .shape = shape };
+    tn_status status = divide_into_tiles(&c, err);
     if (status)
         return status;
     add_data(&c, s);
@@ -215,7 +223,7 @@ double tn_datatype_bits(const tn_datatype *d)
         data = data * d->keep / d->of + 1;
     for (uint32_t i = 0; i < d->dims; i++)
         tile *= tile_values(d, i);
-    if (d->dims == 0 || tile == 0)              /* one scale for all of it takes next to nothing */
+    if (d->dims == 0 || tile == 0)              /* one scale per tensor or channel is not counted */
         return data;
     shared = stored_bits(d->scale.bits);
     if (d->has_zero)

@@ -1,9 +1,8 @@
-/* quant/grammar/datatype_store.c - small floats that are stored as numbers of a float8
- * type, one per byte, instead of as their own codes.
+/* quant/grammar/datatype_store.c - small floats stored as float8 numbers, one per byte,
+ * instead of as their own codes.
  *
- * Whatever the scale is, e2m1 * scale is float8_e4m3fn * scale where the two
- * numbers are the same.  So what is stored is read as the datatype that has the
- * float8 type as its number, and nothing that reads codes need know of it. */
+ * Scales are unchanged.  So such data is decoded with the same datatype whose number
+ * is replaced by the float8 type. */
 #include "base/error.h"
 #include "quant/grammar/datatype_read.h"
 #include "tensor/number.h"
@@ -12,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* As a number spec spells the type; NULL: nothing is stored as such. */
+/* The number spec of the type; NULL: not supported. */
 static const char *store_name(tn_dtype store)
 {
     if (store == TN_FLOAT8_E4M3FN)
@@ -64,13 +63,12 @@ tn_status tn_datatype_store_codes(const tn_datatype *d, tn_dtype store, uint8_t 
         codes[code] = (uint8_t)tn_number_encode(type, &rules, number, 0, &flags);
         bool unused = isfinite(value) && fabs(value) > (double)n->maxfloat;     /* inuz */
         if (!unused && !is_same(value, value_of(tn_number_decode(type, codes[code]))))
-            return tn_fail(err, TN_ERR_ARGUMENT, "%s has %.9g, which %s has not: it cannot be stored so",
+            return tn_fail(err, TN_ERR_ARGUMENT, "%s has %.9g, which %s lacks",
                            n->text, value, type->name);
     }
     return TN_OK;
 }
 
-/* The same datatype with the float8 type as its number. */
 static tn_status parse_with(const tn_datatype *d, tn_dtype store, tn_datatype **datatype, tn_error *err)
 {
     const char *scale = strchr(d->text, '|');
