@@ -636,8 +636,8 @@ static tn_status move_data(conversion *c, tn_error *err)
     tn_plan_place quiet = c->place;
     quiet.view.walk = NULL;
     tn_run run = { .in = c->in, .out = c->writer, .source = c->walk.tensors, .plans = c->plans,
-                   .place = &c->place, .quiet = &quiet, .in_path = c->in_path, .walk = &c->walk, .quantized = c->o.quantized,
-                   .context = c->o.context };
+                   .place = &c->place, .quiet = &quiet, .in_path = c->in_path, .walk = &c->walk,
+                   .quantized = c->o.quantized, .context = c->o.context };
     c->walk.total = tn_run_bytes(&run);
     for (size_t i = 0; i < c->count; i++)
         c->walk.total += c->plans[i] ? c->plans[i]->searched : 0;
