@@ -18,7 +18,8 @@ typedef tn_scaled_group group;
 /* Whether a scale and a zero point are all that the pieces of a tile share. */
 static bool has_plain_pieces(const tn_scaled_plan *p)
 {
-    return !p->d->of && !p->d->offset_bits && p->d->number.kind != TN_NUMBER_CODEBOOK;
+    bool follow = p->tiles_across == 1; /* else pieces of several tiles would be one item */
+    return follow && !p->d->of && !p->d->offset_bits && p->d->number.kind != TN_NUMBER_CODEBOOK;
 }
 
 bool tn_scaled_streams(const tn_scaled_plan *p)

@@ -81,7 +81,7 @@ static void join_rows(tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
     uint64_t across = p->tiles_across, slots = p->columns;
-    if (d->dims != 1 || p->inner != 1 || p->columns % p->tile_columns)
+    if (d->dims != 1 || p->inner != 1 || p->columns % p->tile_columns || p->tile_columns > TN_TILE_MAX)
         return;
     if (d->of && !p->o.unpacked)
         slots = p->columns / d->of * d->keep;

@@ -187,7 +187,7 @@ def what_other_commands_keep_has_the_limit_too(folder):
     limited("show", codes, "t")
     limited("stats", scales)
     limited("describe", scales)
-    limited("convert", "-q", "-f", "--compress", "zstd", scales, os.path.join(folder, "o.zt"))
+    limited("convert", "-q", "-f", "--compress", "zstd", "--cast", "f32", scales, os.path.join(folder, "o.zt"))
     limited("convert", "-q", "-f", "--compress", "zstd", "--layout", "BA,from=AB", plain,
             os.path.join(folder, "o.zt"))
     said = tenon("diff", "--max-bytes", "1000", scales, plain, code=1)
