@@ -149,7 +149,7 @@ static tn_status small_join(void *context, tn_item *item, void *result, tn_error
 {
     const smalls *m = context;
     const small_result *r = result;
-    const uint8_t *from = r->bytes.data;
+    const uint8_t *from = r->bytes.data ? r->bytes.data : (const uint8_t *)"";
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < item->count && !status; i++) {
         const subject *s = &m->list[item->subject + i];
@@ -279,7 +279,7 @@ static tn_status work(void *context, uint64_t block, tn_pool_use use, tn_error *
 /* The first part goes out; the others wait until it is complete. */
 static tn_status write_in_order(large *l, const block_result *r, tn_error *err)
 {
-    const uint8_t *from = r->bytes.data;
+    const uint8_t *from = r->bytes.data ? r->bytes.data : (const uint8_t *)"";
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < l->s->count && !status; i++) {
         const tn_out_entry *e = entry_of(l->run, l->s, i);
