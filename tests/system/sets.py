@@ -85,7 +85,7 @@ class Scenario:
         """What lies there and nobody needs is named by verify."""
         head = [head for head in self.heads if os.path.exists(head)][0]
         told = subprocess.run([TENON, "verify", head], stdout=subprocess.PIPE, text=True).stdout
-        return set(re.findall(r'"([^"]+)" beside', told)), told
+        return set(re.findall(r'"([^"]+)" in its folder', told)), told
 
     def run(self, references, errors=(EIO, ENOSPC)):
         states = mixed = faults = lies = 0
