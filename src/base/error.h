@@ -24,6 +24,14 @@ tn_status tn_fail_errno(tn_error *err, int error_number, const char *what);
 
 tn_status tn_fail_nomem(tn_error *err);
 
+/* Leaves the function with the status of a call that failed.  Only where nothing is to be freed first. */
+#define TN_TRY(call)                       \
+    do {                                   \
+        const tn_status tn_tried = (call); \
+        if (tn_tried)                      \
+            return tn_tried;               \
+    } while (0)
+
 /* These add a place to an error and return `status`:
  *
  *     return tn_in_tensor(check_parts(t, err), t->name, err);

@@ -205,10 +205,8 @@ unsigned tn_pool_results(const tn_pool *p) { return p->nresults; }
 tn_status tn_pool_once(unsigned jobs, uint64_t n, const tn_ordered *task, tn_error *err)
 {
     tn_pool *pool;
-    tn_status status = tn_pool_new(tn_jobs_for(jobs, n), &pool, err);
-    if (status)
-        return status;
-    status = tn_pool_run(pool, n, task, err);
+    TN_TRY(tn_pool_new(tn_jobs_for(jobs, n), &pool, err));
+    tn_status status = tn_pool_run(pool, n, task, err);
     tn_pool_free(pool);
     return status;
 }

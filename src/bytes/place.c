@@ -141,11 +141,9 @@ static tn_status follow(tn_place *place, int fd, bool *found, tn_error *err)
 static tn_status find_once(const char *path, tn_place *place, bool *found, tn_error *err)
 {
     int fd = -1;
-    tn_status status = enter_folder(place, AT_FDCWD, path, err);
-    if (status)
-        return status;
+    TN_TRY(enter_folder(place, AT_FDCWD, path, err));
     *found = true;
-    status = look_at(place, &fd, err);
+    tn_status status = look_at(place, &fd, err);
     if (!status && is_link(place))
         status = follow(place, fd, found, err);
     else if (!status && place->exists)

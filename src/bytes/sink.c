@@ -180,9 +180,7 @@ tn_sink *tn_sink_new(void)
 tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err)
 {
     tn_place place;
-    tn_status status = tn_place_find(path, &place, err);
-    if (status)
-        return status;
+    TN_TRY(tn_place_find(path, &place, err));
     tn_sink *s = tn_sink_new();
     size_t n = strlen(place.name) + 1;
     if (!s || !(s->name = malloc(n))) {
@@ -195,7 +193,7 @@ tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error 
     s->folder = place.folder;
     s->exists = place.exists;
     s->old = place.old;
-    status = place.exists ? check_old(&place.old, replace, err) : TN_OK;
+    tn_status status = place.exists ? check_old(&place.old, replace, err) : TN_OK;
     if (!status) {
         tn_sink_remove_litter(s->folder);
         status = tn_sink_create(s, err);
@@ -324,10 +322,8 @@ tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t
         return fail_range(err, offset, n);
     if (sink->out)
         return write_memory(sink, offset, data, n, err);
-    tn_status status = tn_sink_hold(sink, &fd, err);
-    if (status)
-        return status;
-    status = tn_sink_write_open(sink, offset, data, n, err);
+    TN_TRY(tn_sink_hold(sink, &fd, err));
+    tn_status status = tn_sink_write_open(sink, offset, data, n, err);
     tn_sink_release(sink);
     return status;
 }
@@ -363,10 +359,8 @@ tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err)
         return fail_range(err, 0, size);
     if (sink->out || size == 0 || tn_sink_set_postpones(sink, size))
         return TN_OK;
-    tn_status status = tn_sink_hold(sink, &fd, err);
-    if (status)
-        return status;
-    status = tn_sink_reserve_open(sink, size, err);
+    TN_TRY(tn_sink_hold(sink, &fd, err));
+    tn_status status = tn_sink_reserve_open(sink, size, err);
     tn_sink_release(sink);
     return status;
 }
@@ -477,10 +471,8 @@ tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *so
     if (!fits_file(offset, n))
         return fail_range(err, offset, n);
     copy c = { .sink = sink, .source = source, .to = offset, .from = from };
-    tn_status status = tn_sink_hold(sink, &c.to_fd, err);
-    if (status)
-        return status;
-    status = tn_source_hold(source, &c.from_fd, err);
+    TN_TRY(tn_sink_hold(sink, &c.to_fd, err));
+    tn_status status = tn_source_hold(source, &c.from_fd, err);
     if (!status) {
         status = copy_open(&c, n, shared, err);
         tn_source_release(source);

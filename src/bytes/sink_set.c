@@ -196,10 +196,9 @@ tn_status tn_sink_hold(tn_sink *sink, int *fd, tn_error *err)
     *fd = sink->fd;
     if (!sink->member.set)
         return TN_OK;
-    tn_status status = tn_fd_cache_hold(cache_of(sink->member.set), &sink->member.cached, fd, err);
-    if (!status)
-        sink->member.dirty = true;
-    return status;
+    TN_TRY(tn_fd_cache_hold(cache_of(sink->member.set), &sink->member.cached, fd, err));
+    sink->member.dirty = true;
+    return TN_OK;
 }
 
 void tn_sink_release(tn_sink *sink)
@@ -314,10 +313,8 @@ static tn_status settle_member(const tn_sink_member *m, tn_error *err)
     if (closed && fstatat(s->member.set->parking, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
         (uint64_t)st.st_size == m->size)
         return TN_OK;
-    tn_status status = tn_sink_hold(s, &fd, err);
-    if (status)
-        return status;
-    status = tn_sink_settle_file(s, m->size, err);
+    TN_TRY(tn_sink_hold(s, &fd, err));
+    tn_status status = tn_sink_settle_file(s, m->size, err);
     s->member.dirty = false;
     tn_sink_release(s);
     return status;
@@ -370,21 +367,19 @@ static void take_back(const tn_sink_member *m)
 static tn_status settle_all(const tn_sink_member *members, size_t n, tn_sink *last, uint64_t last_size,
                             tn_error *err)
 {
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < n && !status; i++)
-        status = settle_member(&members[i], err);
-    return status ? status : tn_sink_settle_file(last, last_size, err);
+    for (size_t i = 0; i < n; i++)
+        TN_TRY(settle_member(&members[i], err));
+    return tn_sink_settle_file(last, last_size, err);
 }
 
 static tn_status name_all(tn_sink_set *set, const tn_sink_member *members, size_t n, tn_sink *last,
                           tn_error *err)
 {
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < n && !status; i++)
-        status = name_member(&members[i], last->replace, err);
-    if (!status && tn_sync_fd(set->folder) != 0 && errno != EINVAL)
-        status = tn_fail_write(err, errno);
-    return status ? status : tn_sink_take_place(last, err);
+    for (size_t i = 0; i < n; i++)
+        TN_TRY(name_member(&members[i], last->replace, err));
+    if (tn_sync_fd(set->folder) != 0 && errno != EINVAL)
+        return tn_fail_write(err, errno);
+    return tn_sink_take_place(last, err);
 }
 
 tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, size_t n, tn_sink *last,

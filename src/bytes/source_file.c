@@ -220,9 +220,7 @@ static tn_status open_path(const char *path, tn_io io, tn_source **source, tn_er
     struct stat st;
     if (stat(path, &st) != 0)
         return tn_fail_errno(err, errno, "cannot open");
-    tn_status status = check_regular(st.st_mode, err);
-    if (status)
-        return status;
+    TN_TRY(check_regular(st.st_mode, err));
     int fd = open(path, OPEN_FLAGS);
     if (fd < 0)
         return tn_fail_errno(err, errno, "cannot open");
@@ -307,10 +305,8 @@ static tn_status read_open(const tn_source *s, int fd, uint64_t offset, uint8_t 
 static tn_status read_file(const tn_source *s, uint64_t offset, void *buffer, size_t n, tn_error *err)
 {
     int fd;
-    tn_status status = tn_source_hold(s, &fd, err);
-    if (status)
-        return status;
-    status = read_open(s, fd, offset, buffer, n, err);
+    TN_TRY(tn_source_hold(s, &fd, err));
+    tn_status status = read_open(s, fd, offset, buffer, n, err);
     tn_source_release(s);
     return status;
 }

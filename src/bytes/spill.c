@@ -23,10 +23,8 @@ static tn_status open_file(tn_spill *s, const char *beside, tn_error *err)
 {
     int fd;
     tn_error why;
-    tn_status status = beside ? tn_temporary_open_beside(beside, &fd, err) : tn_temporary_open(&fd, err);
-    if (status)
-        return status;
-    status = tn_sink_open_fd(fd, &s->sink, &why);
+    TN_TRY(beside ? tn_temporary_open_beside(beside, &fd, err) : tn_temporary_open(&fd, err));
+    tn_status status = tn_sink_open_fd(fd, &s->sink, &why);
     close(fd);
     return status ? fail_file(beside, &why, err) : TN_OK;
 }
@@ -36,14 +34,12 @@ static tn_status fill_holes(const tn_spill *s, tn_error *err)
 {
     static const uint8_t zeros[ZEROS];
     struct stat st;
-    tn_status status = TN_OK;
     if (fstat(tn_sink_fd(s->sink), &st) == 0 && (uint64_t)st.st_size >= s->size &&
         (uint64_t)st.st_blocks * 512 >= s->size)
         return TN_OK;
-    for (uint64_t at = 0; at < s->size && !status; at += ZEROS)
-        status = tn_sink_write(s->sink, at, zeros, (size_t)(s->size - at < ZEROS ? s->size - at : ZEROS),
-                               err);
-    return status;
+    for (uint64_t at = 0; at < s->size; at += ZEROS)
+        TN_TRY(tn_sink_write(s->sink, at, zeros, (size_t)(s->size - at < ZEROS ? s->size - at : ZEROS), err));
+    return TN_OK;
 }
 
 static tn_status map_file(tn_spill *s, tn_error *err)
@@ -71,10 +67,8 @@ static bool fits_memory(tn_spill *s, uint64_t size)
 static tn_status make_file(tn_spill *s, const char *beside, uint64_t size, tn_error *err)
 {
     tn_error why;
-    tn_status status = open_file(s, beside, err);
-    if (status)
-        return status;
-    status = tn_sink_reserve(s->sink, size, &why);
+    TN_TRY(open_file(s, beside, err));
+    tn_status status = tn_sink_reserve(s->sink, size, &why);
     if (!status)
         status = fill_holes(s, &why);
     return status ? fail_file(beside, &why, err) : map_file(s, err);

@@ -126,9 +126,7 @@ static tn_status find_ending(const tn_source *source, ending *e, tn_error *err)
 tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory *d, tn_error *err)
 {
     ending e = { 0 };
-    tn_status status = find_ending(source, &e, err);
-    if (status)
-        return status;
+    TN_TRY(find_ending(source, &e, err));
     if (e.disk || e.count != e.count_here)
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, e.at, "an archive on several disks is not read");
     if (e.size > e.at || e.offset != e.at - e.size)
@@ -139,7 +137,7 @@ tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory
         return tn_fail_at(err, TN_ERR_CORRUPT, e.at, "%llu members do not fit a directory of %llu bytes",
                           (unsigned long long)e.count, (unsigned long long)e.size);
     const uint8_t *bytes = NULL;
-    status = tn_index_check_size(e.size, e.at, err);
+    tn_status status = tn_index_check_size(e.size, e.at, err);
     if (!status)
         status = tn_source_copy(source, e.offset, e.size, arena, &bytes, err);
     *d = (tn_zip_directory){ .entries = cursor(bytes, (size_t)e.size), .at = e.offset, .count = e.count };
@@ -222,9 +220,7 @@ tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_z
         return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
                           "member %s is said to be at %llu but the directory begins at %llu", name.text,
                           (unsigned long long)m->local, (unsigned long long)d->at);
-    tn_status status = tn_source_read(source, m->local, bytes, sizeof bytes, err);
-    if (status)
-        return status;
+    TN_TRY(tn_source_read(source, m->local, bytes, sizeof bytes, err));
     tn_cur c = cursor(bytes, sizeof bytes);
     if (tn_cur_le(&c, 4) != LOCAL_MARK)
         return tn_fail_at(err, TN_ERR_CORRUPT, m->local,

@@ -68,9 +68,7 @@ static tn_status set_up(coder *z, int level, int workers, tn_error *err)
 static tn_status encode(void *state, int level, tn_coding *c, tn_error *err)
 {
     coder *z = state;
-    tn_status status = set_up(z, level, 0, err);
-    if (status)
-        return status;
+    TN_TRY(set_up(z, level, 0, err));
     size_t size = ZSTD_compress2(z->compressor, c->out, c->nout, c->in, c->nin);
     if (ZSTD_isError(size))
         return fail_zstd(err, TN_ERR_ARGUMENT, "cannot compress", size);
@@ -98,9 +96,7 @@ static tn_status stream_begin(void *state, int level, uint64_t total, unsigned j
     if (ZSTD_cParam_getBounds(ZSTD_c_nbWorkers).upperBound < 1)
         return tn_fail(err, TN_ERR_IO,
                        "cannot compress: expected a libzstd with threads, found one built without");
-    tn_status status = set_up(z, level, workers_for(jobs), err);
-    if (status)
-        return status;
+    TN_TRY(set_up(z, level, workers_for(jobs), err));
     size_t code = ZSTD_CCtx_setPledgedSrcSize(z->compressor, total);
     if (ZSTD_isError(code))
         return fail_zstd(err, TN_ERR_ARGUMENT, "cannot compress", code);

@@ -45,9 +45,7 @@ static tn_status check_pair(tn_dtype to, tn_dtype from, const tn_cast_options *o
     if (!t || !f)
         return tn_fail(err, TN_ERR_ARGUMENT, "a cast needs two known types but found one from %s to %s",
                        name_of(f), name_of(t));
-    tn_status status = check_options(o, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(check_options(o, err));
     if (f->kind == TN_KIND_COMPLEX && t->kind != TN_KIND_COMPLEX && !o->drop_imaginary)
         return tn_fail(err, TN_ERR_LOSS, "%s to %s would lose the imaginary parts", f->name, t->name);
     return TN_OK;
@@ -197,9 +195,7 @@ static tn_status make_plan(tn_cast_plan *plan, const tn_cast_kernels *kernels, t
 {
     tn_cast_options own = { 0 };
     tn_take_options(&own, sizeof own, options);
-    tn_status status = check_pair(types.to, types.from, &own, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(check_pair(types.to, types.from, &own, err));
     if (types.order != TN_LITTLE_ENDIAN && types.order != TN_BIG_ENDIAN)
         return tn_fail(err, TN_ERR_ARGUMENT, "%d is no byte order", (int)types.order);
     const tn_dtype_info *to = tn_dtype_get(types.to), *from = tn_dtype_get(types.from);

@@ -152,10 +152,9 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
     if (is_dense(&j->to) && is_dense(&j->from) && !j->in_place)
         return tn_cast_block(j->plan, j->dst + tn_dense_offset(first, j->to.bits),
                              j->src + tn_dense_offset(first, j->from.bits), n, first, j->rank, j->shape, err);
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < n && status == TN_OK; i += BLOCK)
-        status = cast_staged(j, first + i, n - i < BLOCK ? n - i : BLOCK, err);
-    return status;
+    for (size_t i = 0; i < n; i += BLOCK)
+        TN_TRY(cast_staged(j, first + i, n - i < BLOCK ? n - i : BLOCK, err));
+    return TN_OK;
 }
 
 static tn_status run(job *j, unsigned jobs, tn_error *err)
@@ -174,11 +173,8 @@ static tn_status check_layouts(const job *j, tn_error *err)
     for (unsigned k = 0; k < 2; k++)
         if (both[k]->bits < 8 && !is_dense(both[k]))
             return tn_fail(err, TN_ERR_ARGUMENT, "elements of %u bits must be dense", both[k]->bits);
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < j->to.rank && !status; i++)
-        status = tn_array_check_stride(j->to.shape[i], j->to.stride[i], err);
-    if (status)
-        return status;
+    for (uint32_t i = 0; i < j->to.rank; i++)
+        TN_TRY(tn_array_check_stride(j->to.shape[i], j->to.stride[i], err));
     if (j->in_place && (!is_dense(&j->to) || !is_dense(&j->from) || j->to.bits > j->from.bits))
         return tn_fail(err, TN_ERR_ARGUMENT, "a cast in place needs dense arrays and an element no wider "
                        "than the source's %u bits but found %u", j->from.bits, j->to.bits);

@@ -175,10 +175,8 @@ static tn_status check(const tn_descriptor *d, const tn_check_options *options, 
         *wrong = c.wrong;
         return TN_OK;           /* nothing else can be checked */
     }
-    tn_status status = tn_symbols_init(&c.symbols, d, err);
-    if (status)
-        return status;
-    status = check_all(&c, err);
+    TN_TRY(tn_symbols_init(&c.symbols, d, err));
+    tn_status status = check_all(&c, err);
     tn_symbols_free(&c.symbols);
     *wrong = c.wrong;
     return status;

@@ -16,9 +16,7 @@ static const uint8_t namespace[16] = {
 static tn_status digest_name(const tn_buf *name, uint8_t digest[EVP_MAX_MD_SIZE], tn_error *err)
 {
     EVP_MD_CTX *context;
-    tn_status status = tn_crypto_begin(TN_CRYPTO_SHA1, &context, err);
-    if (status)
-        return status;
+    TN_TRY(tn_crypto_begin(TN_CRYPTO_SHA1, &context, err));
     bool done = EVP_DigestUpdate(context, namespace, sizeof namespace) == 1 &&
                 EVP_DigestUpdate(context, name->data, name->size) == 1 &&
                 EVP_DigestFinal_ex(context, digest, NULL) == 1;

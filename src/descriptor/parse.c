@@ -242,8 +242,7 @@ tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set,
 tn_status tn_descriptor_readable(const char *json, size_t n, bool in_list, tn_error *err)
 {
     tn_descriptors *set;
-    tn_status status = parse(json, n, in_list, &set, err);
-    if (!status)
-        tn_descriptors_free(set);
-    return status;
+    TN_TRY(parse(json, n, in_list, &set, err));
+    tn_descriptors_free(set);
+    return TN_OK;
 }

@@ -37,10 +37,8 @@ static tn_status buffer_bytes(const tn_descriptor *d, const tn_symbols *symbols,
 tn_status tn_descriptor_max_bytes(const tn_descriptor *d, uint64_t *bytes, tn_error *err)
 {
     tn_symbols symbols;
-    tn_status status = tn_symbols_init(&symbols, d, err);
-    if (status)
-        return status;
-    status = buffer_bytes(d, &symbols, bytes, err);
+    TN_TRY(tn_symbols_init(&symbols, d, err));
+    tn_status status = buffer_bytes(d, &symbols, bytes, err);
     tn_symbols_free(&symbols);
     return status;
 }
@@ -159,13 +157,9 @@ static tn_status resolve(tn_descriptor *d, const tn_symbols *symbols, tn_arena *
 {
     if (symbols->count == 0)
         return TN_OK;           /* nothing changes */
-    tn_status status = resolve_shape(d, symbols, arena, err);
-    if (!status)
-        status = resolve_strides(d, symbols, arena, err);
-    if (!status)
-        status = resolve_padding(d, arena, err);
-    if (status)
-        return status;
+    TN_TRY(resolve_shape(d, symbols, arena, err));
+    TN_TRY(resolve_strides(d, symbols, arena, err));
+    TN_TRY(resolve_padding(d, arena, err));
     d->symbolic = false;
     d->constraints = NULL;
     d->nconstraints = 0;
@@ -180,10 +174,8 @@ tn_status tn_descriptor_bind(const tn_descriptor *d, const tn_wia_binding *bindi
 {
     tn_symbols symbols;
     tn_descriptors *set = NULL;
-    tn_status status = tn_symbols_init(&symbols, d, err);
-    if (status)
-        return status;
-    status = check_names(&symbols, bindings, n, err);
+    TN_TRY(tn_symbols_init(&symbols, d, err));
+    tn_status status = check_names(&symbols, bindings, n, err);
     for (size_t i = 0; i < symbols.count && !status; i++)
         status = bind_symbol(&symbols.items[i], bindings, n, err);
     if (!status)
@@ -290,16 +282,15 @@ static tn_status unify_one(const tn_descriptor *const *descriptors, const claim 
 {
     int64_t low, high;
     size_t last = items[0].from;
-    tn_status status = TN_OK;
     *all = items[0].constraint;
     *used = 1;
     if (!tn_constraint_bounds(all, &low, &high))
         return tn_fail(err, TN_ERR_ARGUMENT, "%s: expected a value that %s allows but there is not %s",
                        tn_symbol_phrase(all->symbol).text, title(descriptors, last).text,
                        tn_constraint_phrase(all).text);
-    for (; *used < n && strcmp(items[*used].constraint.symbol, all->symbol) == 0 && !status; ++*used)
-        status = narrow(descriptors, all, &items[*used], &last, err);
-    return status;
+    for (; *used < n && strcmp(items[*used].constraint.symbol, all->symbol) == 0; ++*used)
+        TN_TRY(narrow(descriptors, all, &items[*used], &last, err));
+    return TN_OK;
 }
 
 tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n, tn_wia_constraint *constraints,

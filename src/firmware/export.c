@@ -191,9 +191,7 @@ static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)
     const tn_tensor *t = c->source;
     tn_dtype codes = t->parts[0].array.dtype;
     survey s = { .mli = j->o.mli, .c = c };
-    tn_status status = read_part(j->in, t, &t->parts[1], find_largest, &s, err);
-    if (status)
-        return status;
+    TN_TRY(read_part(j->in, t, &t->parts[1], find_largest, &s, err));
     if (t->nparts == 2 && t->scaling->axis < 0 && tn_c_frac_bits(s.largest, &c->frac_bits)) {
         c->type = tn_c_type_find(TN_C_FX, codes);
         if (c->type)
@@ -205,8 +203,8 @@ static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)
                          TN_REASON_CAST_BEFORE, "fx16,frac=auto", err);
     if (!c->type)
         return fail_type(tn_dtype_get(codes)->name, TN_REASON_CAST_BEFORE, "fx8,frac=auto", err);
-    status = check_version(j, c, err);
-    return status ? status : plan_parameters(j, c, s.largest, err);
+    TN_TRY(check_version(j, c, err));
+    return plan_parameters(j, c, s.largest, err);
 }
 
 static tn_status plan_type(const job *j, tn_c_tensor *c, tn_error *err)
@@ -307,12 +305,11 @@ static tn_status check_kept(const job *j, tn_error *err)
 
 static tn_status plan(job *j, tn_error *err)
 {
-    tn_status status = tn_walk_choose(&j->walk, j->in, j->o.only, j->o.nonly, err);
-    if (!status && j->walk.count == 0)
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, "there is no tensor to export");
-    if (!status)
-        status = plan_tensors(j, err);
-    return status ? status : check_kept(j, err);
+    TN_TRY(tn_walk_choose(&j->walk, j->in, j->o.only, j->o.nonly, err));
+    if (j->walk.count == 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "there is no tensor to export");
+    TN_TRY(plan_tensors(j, err));
+    return check_kept(j, err);
 }
 
 /* An image aligns everything alike.  Source aligns data; parameters have the alignment of their elements. */
@@ -449,14 +446,13 @@ static tn_status put_zeros(writing *w, uint64_t count, tn_error *err)
         tn_buf_puts(&j->text, "    0");         /* C sets the others to 0 too */
         return TN_OK;
     }
-    tn_status status = TN_OK;
     memset(j->window, 0, TN_WINDOW);
-    for (uint64_t left = count * sizeof(int16_t); left && !status;) {
+    for (uint64_t left = count * sizeof(int16_t); left;) {
         size_t n = (size_t)tn_min_u64(left, TN_WINDOW);
-        status = tn_c_file_write(&j->files.first, j->window, n, err);
+        TN_TRY(tn_c_file_write(&j->files.first, j->window, n, err));
         left -= n;
     }
-    return status;
+    return TN_OK;
 }
 
 static tn_status pad(job *j, uint64_t to, tn_error *err)
@@ -496,12 +492,11 @@ static tn_status write_array(job *j, tn_c_tensor *c, tn_c_array array, tn_error 
 
 static tn_status write_tensor(job *j, tn_c_tensor *c, tn_error *err)
 {
-    tn_status status = TN_OK;
-    for (tn_c_array a = TN_C_DATA; a < TN_C_ARRAYS && !status; a++)
-        status = write_array(j, c, a, err);
+    for (tn_c_array a = TN_C_DATA; a < TN_C_ARRAYS; a++)
+        TN_TRY(write_array(j, c, a, err));
     if (!j->o.binary)
         tn_c_put_structure(&j->text, &j->e, c);
-    return status;
+    return TN_OK;
 }
 
 static tn_status write_both(job *j, tn_error *err)
@@ -532,12 +527,10 @@ static tn_status write_files(job *j, const char *folder, tn_error *err)
     if (!j->window)
         return tn_fail_nomem(err);
     const char *suffix = j->o.binary ? ".bin" : ".c";
-    tn_status status = tn_c_files_open(&j->files, folder, j->name, suffix, j->o.replace, err);
-    if (status)
-        return status;
+    TN_TRY(tn_c_files_open(&j->files, folder, j->name, suffix, j->o.replace, err));
     tn_sink_listen(j->files.first.sink, (tn_listener){ j->o.note, j->o.context, j->files.first.path });
     tn_sink_listen(j->files.second.sink, (tn_listener){ j->o.note, j->o.context, j->files.second.path });
-    status = write_both(j, err);
+    tn_status status = write_both(j, err);
     if (tn_file_intact(j->in, NULL))
         status = tn_file_settle(j->in, status, err);
     if (status) {

@@ -50,19 +50,18 @@ static tn_status make_range(const tn_decoder *m, uint64_t first, size_t n, tn_po
     float values[BLOCK];
     size_t grain = grain_of(m);
     uint64_t end = first + n, last = (end + grain - 1) / grain * grain;
-    tn_status status = TN_OK;
-    for (uint64_t at = first - first % grain; at < end && !status; at += BLOCK) {
+    for (uint64_t at = first - first % grain; at < end; at += BLOCK) {
         size_t some = last - at < BLOCK ? (size_t)(last - at) : BLOCK,
                skip = at < first ? (size_t)(first - at) : 0;
         size_t wanted = end - at < some ? (size_t)(end - at) : some;
         uint8_t *to = out + tn_dense_bytes(at + skip - first, m->maker.bits);
         bool direct = m->narrow.route == TN_ROUTE_COPY && grain == 1 && (uintptr_t)to % _Alignof(float) == 0;
-        status = make_floats(m, at, some, pool, direct ? (float *)(void *)to : values, err);
-        if (!status && !direct)
-            status = tn_cast_block(&m->narrow, out + tn_dense_bytes(at + skip - first, m->maker.bits),
-                                   values + skip, wanted - skip, at + skip, m->plan.rank, m->plan.shape, err);
+        TN_TRY(make_floats(m, at, some, pool, direct ? (float *)(void *)to : values, err));
+        if (!direct)
+            TN_TRY(tn_cast_block(&m->narrow, out + tn_dense_bytes(at + skip - first, m->maker.bits),
+                                 values + skip, wanted - skip, at + skip, m->plan.rank, m->plan.shape, err));
     }
-    return status;
+    return TN_OK;
 }
 
 static tn_status make(const void *context, uint64_t first, size_t n, uint8_t *out, tn_error *err)
@@ -188,10 +187,8 @@ tn_status tn_decoder_check(const tn_tensor *t, bool *light, tn_error *err)
 static tn_status load(const tn_loading *how, tn_decoder *m, tn_error *err)
 {
     tn_loading loading = *how;
-    tn_status status = tn_load(&loading, &m->loaded, err);
-    if (status)
-        return status;
-    status = lay_out(m, &m->loaded.tensor, err);
+    TN_TRY(tn_load(&loading, &m->loaded, err));
+    tn_status status = lay_out(m, &m->loaded.tensor, err);
     return tn_in_tensor(status, m->tensor->name, err);
 }
 

@@ -18,11 +18,8 @@ static tn_status plan_elements(const tn_file *file, const tn_tensor *t, tn_arena
 {
     const tn_part *p = &t->parts[0];
     (void)arena;
-    tn_status status = tn_part_readable(t, p, err);
-    if (!status)
-        status = tn_kept_check_spilled(file, t, p, err);
-    if (status)
-        return status;
+    TN_TRY(tn_part_readable(t, p, err));
+    TN_TRY(tn_kept_check_spilled(file, t, p, err));
     *plan = (tn_value_plan){ .dtype = p->array.dtype, .splits = tn_part_splits(p),
                              .count = count_of(p->array.rank, p->array.shape),
                              .bits = tn_dtype_get(p->array.dtype)->bits };

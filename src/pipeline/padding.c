@@ -67,22 +67,20 @@ static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t r
                           tn_error *err)
 {
     uint32_t dimensions[TN_MAX_RANK];
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < rule->count && !status; i++) {
-        status = find_dimension(t, rule, i, &dimensions[i], err);
-        for (uint32_t k = 0; k < i && !status; k++)
+    for (uint32_t i = 0; i < rule->count; i++) {
+        TN_TRY(find_dimension(t, rule, i, &dimensions[i], err));
+        for (uint32_t k = 0; k < i; k++)
             if (dimensions[k] == dimensions[i])
                 return tn_fail(err, TN_ERR_ARGUMENT, "%s and %s are the same dimension to pad: name it once",
                                name_of(rule, k).text, name_of(rule, i).text);
         int64_t multiple = rule->dims[i].multiple;
-        if (!status && multiple < 1)
-            status = tn_fail(err, TN_ERR_ARGUMENT, "expected a multiple of 1 or more to pad to");
-        if (!status && dimensions[i] == t->rank - 1 && !multiply(multiple, row, &multiple))
-            status = tn_fail(err, TN_ERR_LIMIT, "too large with its padding");
-        if (!status)
-            status = pad_to(&physical[dimensions[i]], multiple, err);
+        if (multiple < 1)
+            return tn_fail(err, TN_ERR_ARGUMENT, "expected a multiple of 1 or more to pad to");
+        if (dimensions[i] == t->rank - 1 && !multiply(multiple, row, &multiple))
+            return tn_fail(err, TN_ERR_LIMIT, "too large with its padding");
+        TN_TRY(pad_to(&physical[dimensions[i]], multiple, err));
     }
-    return status;
+    return TN_OK;
 }
 
 /* ---- with what ---- */

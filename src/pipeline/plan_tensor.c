@@ -265,9 +265,7 @@ static tn_status add_codes(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
     tn_affine affine = cast->affine;
-    tn_status status = find_axis(p, &affine.axis, err);
-    if (status)
-        return status;
+    TN_TRY(find_axis(p, &affine.axis, err));
     affine.axis = new_axis(p, affine.axis);
     if (is_by_blocks(cast))
         return add_blocks(p, &affine, err);
@@ -448,12 +446,11 @@ static tn_status add_before_codes(planning *p, tn_arena *arena, tn_error *err)
 static tn_status plan_steps(planning *p, tn_arena *arena, tn_error *err)
 {
     const tn_tensor *t = p->source;
-    tn_status status = add_before_codes(p, arena, err);
-    if (!status)
-        status = add_last(p, err);
-    if (!status && !p->rules->form && t->form == TN_FORM_COO && p->place->index_type != TN_UNKNOWN)
-        status = tn_view_widen_indices(p->view, p->place->index_type, err);
-    return status;
+    TN_TRY(add_before_codes(p, arena, err));
+    TN_TRY(add_last(p, err));
+    if (!p->rules->form && t->form == TN_FORM_COO && p->place->index_type != TN_UNKNOWN)
+        TN_TRY(tn_view_widen_indices(p->view, p->place->index_type, err));
+    return TN_OK;
 }
 
 bool tn_plan_is_plain(const tn_tensor *t, const tn_tensor_rules *r)

@@ -213,11 +213,9 @@ static tn_status read_whole(mover *m, tn_stream *s, size_t i, uint8_t *to, tn_er
     const tn_out_entry *e = entry_of(m, i);
     const tn_tensor *t = tensor_of(m, e);
     const tn_part *p = part_of(m, e);
-    tn_status status = tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err);
-    if (status)
-        return status;
+    TN_TRY(tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err));
     tn_stream_change(s, change_of(m, i));
-    status = tn_stream_read(s, to, err);
+    tn_status status = tn_stream_read(s, to, err);
     tn_stream_close(s);
     return status ? status : tn_stream_check(s, t, p, err);
 }
@@ -225,9 +223,7 @@ static tn_status read_whole(mover *m, tn_stream *s, size_t i, uint8_t *to, tn_er
 static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_digest *digest, tn_error *err)
 {
     tn_hash h;
-    tn_status status = tn_hash_begin(&h, kind, err);
-    if (status)
-        return status;
+    TN_TRY(tn_hash_begin(&h, kind, err));
     tn_hash_update(&h, data, n);
     return tn_hash_end(&h, digest, err);
 }
@@ -246,11 +242,8 @@ static tn_status compress(const mover *m, small_scratch *own, const tn_out_entry
     uint8_t *to = r->out + r->used;
     size_t room = small_bound() - r->used;
     tn_coding c = { own->in, (size_t)e->nbytes, to, room };
-    tn_status status = tn_codec_use(&own->encoder, tn_codec_of(e->encoding), err);
-    if (!status)
-        status = own->encoder.codec->encode(own->encoder.state, m->t->out->options.level, &c, err);
-    if (status)
-        return status;
+    TN_TRY(tn_codec_use(&own->encoder, tn_codec_of(e->encoding), err));
+    TN_TRY(own->encoder.codec->encode(own->encoder.state, m->t->out->options.level, &c, err));
     r->size[i] = room - c.nout;
     r->used += r->size[i];
     return hash_whole(e->checksum, to, r->size[i], &r->digest[i], err);
@@ -351,11 +344,10 @@ static tn_status stream_large(mover *m, tn_stream *s, size_t i, tn_error *err)
 static tn_status move_large(mover *m, tn_error *err)
 {
     tn_stream s = { 0 };
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < m->count && !status; i++)
-        status = stream_large(m, &s, i, err);
+    for (size_t i = 0; i < m->count; i++)
+        TN_TRY(stream_large(m, &s, i, err));
     tn_stream_free(&s);
-    return status;
+    return TN_OK;
 }
 
 /* ---- made ---- */
@@ -448,15 +440,13 @@ tn_status tn_run_all(const tn_run *t, tn_error *err)
     mover m = { .t = t, .walk = t->walk };
     size_t n = t->out->count < MOST_ENTRIES ? t->out->count + 1 : MOST_ENTRIES + TN_MAX_PARTS;
     tn_worker *workers = NULL;
-    tn_status status = tn_walk_start(m.walk, err);
-    if (status)
-        return status;
+    TN_TRY(tn_walk_start(m.walk, err));
     m.entries = malloc(n * sizeof *m.entries);
     m.changes = malloc(n * sizeof *m.changes);
     m.views = malloc(n * sizeof *m.views);
     m.parts = malloc(n * sizeof *m.parts);
     bool good = m.entries && m.changes && m.views && m.parts;
-    status = good ? make_workers(&m, &workers, err) : tn_fail_nomem(err);
+    tn_status status = good ? make_workers(&m, &workers, err) : tn_fail_nomem(err);
     if (!status)
         status = move_all(&m, err);
     close_changes(&m);

@@ -150,18 +150,16 @@ static tn_status small_join(void *context, tn_item *item, void *result, tn_error
     const smalls *m = context;
     const small_result *r = result;
     const uint8_t *from = r->bytes.data ? r->bytes.data : (const uint8_t *)"";
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < item->count && !status; i++) {
+    for (uint32_t i = 0; i < item->count; i++) {
         const subject *s = &m->list[item->subject + i];
-        for (uint32_t k = 0; k < s->count && !status; k++) {
+        for (uint32_t k = 0; k < s->count; k++) {
             const tn_out_entry *e = entry_of(m->run, s, k);
-            status = tn_writer_write(m->run->out, e->tensor, e->part, from, (size_t)e->nbytes, err);
+            TN_TRY(tn_writer_write(m->run->out, e->tensor, e->part, from, (size_t)e->nbytes, err));
             from += e->nbytes;
         }
-        if (!status)
-            tell(m->run, s, &r->stats[i]);
+        tell(m->run, s, &r->stats[i]);
     }
-    return status;
+    return TN_OK;
 }
 
 static void free_scratch(void *scratch)
@@ -233,22 +231,19 @@ static bool is_direct(const large *l)
 
 static tn_status put_direct(const large *l, const tn_part_bytes *out, block_result *r, tn_error *err)
 {
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < l->s->count && !status; i++) {
+    for (uint32_t i = 0; i < l->s->count; i++) {
         const tn_out_entry *e = entry_of(l->run, l->s, i);
         const tn_part_bytes *b = &out[e->part];
         tn_hash hash;
         r->sizes[i] = b->size;
-        status = tn_hash_begin(&hash, e->checksum, err);
-        if (!status)
-            tn_hash_update(&hash, b->bytes, (size_t)b->size);
-        if (!status)
-            status = tn_hash_end(&hash, &r->digests[i], err);
+        TN_TRY(tn_hash_begin(&hash, e->checksum, err));
+        tn_hash_update(&hash, b->bytes, (size_t)b->size);
+        TN_TRY(tn_hash_end(&hash, &r->digests[i], err));
         uint64_t at = e->offset + b->offset;
-        if (!status && b->size)
-            status = tn_writer_put(l->run->out, e->file, at, b->bytes, (size_t)b->size, err);
+        if (b->size)
+            TN_TRY(tn_writer_put(l->run->out, e->file, at, b->bytes, (size_t)b->size, err));
     }
-    return status;
+    return TN_OK;
 }
 
 static tn_status keep(const large *l, const tn_part_bytes *out, block_result *r, tn_error *err)

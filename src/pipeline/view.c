@@ -88,9 +88,7 @@ tn_status tn_view_add(tn_view **view, const tn_step *step, const void *options, 
     tn_view *input = *view, *v = NULL;
     if (input->depth + 1 >= TN_VIEW_DEPTH)
         return tn_fail(err, TN_ERR_LIMIT, "expected at most %d steps", TN_VIEW_DEPTH - 1);
-    tn_status status = new_view(input->place, step, &input->tensor, input->arena, &v, err);
-    if (status)
-        return status;
+    TN_TRY(new_view(input->place, step, &input->tensor, input->arena, &v, err));
     v->input = input;
     v->depth = input->depth + 1;
     v->count = input->count;
@@ -100,7 +98,7 @@ tn_status tn_view_add(tn_view **view, const tn_step *step, const void *options, 
     v->index_change = input->index_change;
     for (uint32_t k = 0; k < v->tensor.nparts; k++)     /* made anew, or copied from the input */
         v->parts[k].data = k ? input->parts[k].data : NULL;
-    status = step->describe(v, options, err);
+    tn_status status = step->describe(v, options, err);
     if (status && step->free)
         step->free(v);
     if (!status)

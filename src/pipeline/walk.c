@@ -170,15 +170,13 @@ static void free_each(uint8_t *list, unsigned n, size_t size, void (*end)(void *
 tn_status tn_walk_run(tn_walk *w, const tn_items *items, const tn_walk_task *task, tn_error *err)
 {
     run r = { .walk = w, .items = items, .task = task };
-    tn_status status = tn_walk_start(w, err);
-    if (status)
-        return status;
+    TN_TRY(tn_walk_start(w, err));
     unsigned jobs = tn_pool_jobs(w->pool), results = tn_pool_results(w->pool);
     r.scratch = calloc(jobs, task->scratch_size + 1);
     r.results = calloc(results, task->result_size + 1);
-    status = r.scratch && r.results
-                 ? tn_pool_run(w->pool, items->count, &(tn_ordered){ work, join, &r }, err)
-                 : tn_fail_nomem(err);
+    tn_status status = r.scratch && r.results
+                           ? tn_pool_run(w->pool, items->count, &(tn_ordered){ work, join, &r }, err)
+                           : tn_fail_nomem(err);
     free_each(r.scratch, jobs, task->scratch_size, task->free_scratch);
     free_each(r.results, results, task->result_size, task->free_result);
     return status;

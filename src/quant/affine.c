@@ -93,15 +93,13 @@ static tn_status set_rules(tn_affine_plan *plan, const tn_affine *affine, const 
         .size = sizeof rounding, .round = o->round, .overflow = TN_OVERFLOW_SATURATE, .nan = TN_NAN_ZERO,
         .seed = o->seed,
     };
-    tn_status status = tn_cast_check(TN_INT64, TN_FLOAT32, &rounding, err);
-    if (status == TN_OK && (unsigned)o->nan > TN_NAN_ERROR)
-        status = tn_fail(err, TN_ERR_ARGUMENT, "expected a NaN mode of 0 to %d but found %d", TN_NAN_ERROR,
-                         (int)o->nan);
-    if (status == TN_OK)
-        status = tn_affine_range(affine, plan->range, err);
-    if (status == TN_OK)
-        plan->rules = tn_encode_rules_for(tn_dtype_get(TN_INT64), &rounding);
-    return status;
+    TN_TRY(tn_cast_check(TN_INT64, TN_FLOAT32, &rounding, err));
+    if ((unsigned)o->nan > TN_NAN_ERROR)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a NaN mode of 0 to %d but found %d", TN_NAN_ERROR,
+                       (int)o->nan);
+    TN_TRY(tn_affine_range(affine, plan->range, err));
+    plan->rules = tn_encode_rules_for(tn_dtype_get(TN_INT64), &rounding);
+    return TN_OK;
 }
 
 tn_status tn_affine_plan_make(tn_affine_plan *plan, const tn_affine_task *task, tn_error *err)
@@ -138,11 +136,10 @@ tn_status tn_affine_plan_make(tn_affine_plan *plan, const tn_affine_task *task, 
 
 tn_status tn_affine_plan_cast(tn_affine_plan *plan, const tn_cast_options *options, tn_error *err)
 {
-    tn_status status =
-        tn_cast_plan_make(&plan->cast, plan->values->dtype, TN_FLOAT32, TN_HOST_ORDER, options, err);
+    TN_TRY(tn_cast_plan_make(&plan->cast, plan->values->dtype, TN_FLOAT32, TN_HOST_ORDER, options, err));
     plan->refuses_infinite = options && options->overflow == TN_OVERFLOW_ERROR;
     plan->is_float32 &= plan->cast.route == TN_ROUTE_COPY && !plan->refuses_infinite;
-    return status;
+    return TN_OK;
 }
 
 /* --- runs: the elements of one kernel call ------------------------------------ */
@@ -362,10 +359,9 @@ static tn_status refuse_nan(const tn_affine_plan *plan, void *dst, const void *s
 {
     const tn_cast_options o = { .size = sizeof o, .overflow = TN_OVERFLOW_SATURATE, .nan = plan->nan };
     tn_cast_plan cast;
-    tn_status status =
-        tn_cast_plan_make(&cast, plan->codes->dtype, plan->values->dtype, TN_HOST_ORDER, &o, err);
+    TN_TRY(tn_cast_plan_make(&cast, plan->codes->dtype, plan->values->dtype, TN_HOST_ORDER, &o, err));
     cast.to_name = plan->name;
-    return status ? status : tn_cast_block(&cast, dst, src, n, first, rank, shape, err);
+    return tn_cast_block(&cast, dst, src, n, first, rank, shape, err);
 }
 
 tn_status tn_affine_encode(const tn_affine_plan *plan, void *dst, const void *src, size_t n, uint64_t first,

@@ -30,10 +30,9 @@ static tn_status add_item(void *context, uint64_t item, unsigned worker, tn_scal
     tn_scaled_scratch *w = &j->scratches[worker];
     uint64_t first = item * ITEM;
     size_t n = (size_t)tn_min_u64(j->plan.count - first, ITEM);
-    tn_status status = tn_job_open_values(j, w, &j->results[worker], first, n, err);
-    if (status == TN_OK)
-        tn_scale_tally_add(tally, w->src + (first - w->src_first) * j->src_size, first, n);
-    return status;
+    TN_TRY(tn_job_open_values(j, w, &j->results[worker], first, n, err));
+    tn_scale_tally_add(tally, w->src + (first - w->src_first) * j->src_size, first, n);
+    return TN_OK;
 }
 
 static tn_status find_scales(tn_scaled_job *j, affine_state *a, tn_error *err)
@@ -42,25 +41,19 @@ static tn_status find_scales(tn_scaled_job *j, affine_state *a, tn_error *err)
     const tn_scale_source source = { .add = add_item, .context = j, .items = tn_div_up_u64(p->count, ITEM) };
     tn_scale_tally *tally;
     tn_dtype from = j->rotates ? TN_FLOAT32 : j->work->src_type;
-    tn_status status = tn_scale_tally_new(&p->d->affine, &p->o, from, a->index, &tally, err);
-    if (status != TN_OK)
-        return status;
-    status = tn_job_workers(j, err);
-    if (status == TN_OK)
-        status = tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err);
-    if (status == TN_OK)
-        tn_scale_tally_scales(tally, a->scale, a->zero);
+    TN_TRY(tn_scale_tally_new(&p->d->affine, &p->o, from, a->index, &tally, err));
+    TN_TRY(tn_job_workers(j, err));
+    TN_TRY(tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err));
+    tn_scale_tally_scales(tally, a->scale, a->zero);
     tn_scale_tally_free(tally);
-    return status;
+    return TN_OK;
 }
 
 /* Sets the memory of scales and zero points, and their values if the caller gives them. */
 static tn_status set_scales(const tn_scaled_job *j, affine_state *a, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
-    tn_status status = tn_scale_index_for(p->rank, p->shape, p->d->affine.axis, &a->index, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_scale_index_for(p->rank, p->shape, p->d->affine.axis, &a->index, err));
     a->scale = (float *)(void *)p->scale.data;
     a->zero = (int32_t *)(void *)p->zero.data;
     if (!a->scale && a->index.count) {
@@ -110,11 +103,9 @@ static tn_status encode(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_
     const affine_state *a = j->state;
     tn_job_block b = tn_job_block_of(j, w, batch);
     (void)piece;
-    tn_status status =
-        tn_affine_encode(&a->encode, b.codes, b.x, b.n, b.first, j->plan.rank, j->plan.shape, err);
-    if (status == TN_OK)
-        tn_job_decode_block(j, w, f, &b);
-    return status;
+    TN_TRY(tn_affine_encode(&a->encode, b.codes, b.x, b.n, b.first, j->plan.rank, j->plan.shape, err));
+    tn_job_decode_block(j, w, f, &b);
+    return TN_OK;
 }
 
 static void end(tn_scaled_job *j)
@@ -148,18 +139,15 @@ static tn_status open(tn_part_values *v, tn_error *err)
 {
     const tn_scaled_plan *p = v->plan;
     tn_affine_task task = { .affine = &p->d->affine, .values = TN_FLOAT32, .decodes = true };
-    tn_status status = tn_scale_index_for(p->rank, p->shape, p->d->affine.axis, &task.index, err);
-    if (status == TN_OK)
-        status = copy_scales(v, &task, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_scale_index_for(p->rank, p->shape, p->d->affine.axis, &task.index, err));
+    TN_TRY(copy_scales(v, &task, err));
     tn_affine_plan *plan = malloc(sizeof *plan);
     v->affine = plan;
     if (!plan)
         return tn_fail_nomem(err);
-    status = tn_affine_plan_make(plan, &task, err);
+    TN_TRY(tn_affine_plan_make(plan, &task, err));
     plan->stream = v->stream;
-    return status;
+    return TN_OK;
 }
 
 static const uint8_t *codes_at(const tn_part_values *v, uint64_t element)

@@ -264,8 +264,7 @@ tn_status tn_scaled_job_new(const tn_scaled_work *work, job **out, tn_error *err
         return TN_OK;
     clear_parts(j);
     j->stores = p->o.store != TN_UNKNOWN;
-    tn_status status = j->stores ? tn_datatype_store_codes(p->d, p->o.store, j->stored, err) : TN_OK;
-    if (status == TN_OK)
-        status = set_casts(j, err);
-    return status ? status : set_up(j, err);
+    TN_TRY(j->stores ? tn_datatype_store_codes(p->d, p->o.store, j->stored, err) : TN_OK);
+    TN_TRY(set_casts(j, err));
+    return set_up(j, err);
 }

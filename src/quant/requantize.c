@@ -270,20 +270,19 @@ static tn_status check_scales(const tn_requant_side *side, const char *which, bo
 static tn_status set_side(tn_requant_side *side, const char *which, tn_dtype codes, const tn_scales *scales,
                           uint32_t rank, const int64_t *shape, bool mli, tn_error *err)
 {
-    tn_status status = tn_affine_check_codes(codes, err);
-    if (status == TN_OK && mli && codes != TN_INT8 && codes != TN_INT16 && codes != TN_INT32)
-        status = tn_fail(err, TN_ERR_ARGUMENT,
-                         "expected codes of int8, int16 or int32 for MLI but the %s has %s", which,
-                         tn_dtype_get(codes)->name);
-    if (status == TN_OK)
-        status = tn_scale_index_for(rank, shape, scales->axis, &side->index, err);
-    if (status == TN_OK && !scales->scale && side->index.count)
-        status = tn_fail(err, TN_ERR_ARGUMENT, "expected %" PRIu64 " scales of the %s but found none",
-                         side->index.count, which);
+    TN_TRY(tn_affine_check_codes(codes, err));
+    if (mli && codes != TN_INT8 && codes != TN_INT16 && codes != TN_INT32)
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected codes of int8, int16 or int32 for MLI but the %s has %s", which,
+                       tn_dtype_get(codes)->name);
+    TN_TRY(tn_scale_index_for(rank, shape, scales->axis, &side->index, err));
+    if (!scales->scale && side->index.count)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected %" PRIu64 " scales of the %s but found none",
+                       side->index.count, which);
     side->codes = tn_dtype_get(codes);
     side->scale = scales->scale;
     side->zero = scales->zero;
-    return status ? status : check_scales(side, which, mli, err);
+    return check_scales(side, which, mli, err);
 }
 
 static tn_status set_rules(tn_requant_plan *plan, const tn_requantize_options *o, tn_error *err)
@@ -293,18 +292,15 @@ static tn_status set_rules(tn_requant_plan *plan, const tn_requantize_options *o
     };
     const tn_affine codes = { .codes = plan->to.codes->dtype, .range = { o->range[0], o->range[1] } };
     int64_t range[2];
-    tn_status status = tn_cast_check(TN_INT64, TN_INT32, &rounding, err);
-    if (status == TN_OK && (unsigned)o->arithmetic > TN_ARITH_MLI)
-        status = tn_fail(err, TN_ERR_ARGUMENT, "expected an arithmetic of 0 to %d but found %d", TN_ARITH_MLI,
-                         (int)o->arithmetic);
-    if (status == TN_OK && plan->mli && o->round != TN_ROUND_HALF_UP && o->round != TN_ROUND_EVEN)
-        status = tn_fail(err, TN_ERR_ARGUMENT,
-                         "expected rounding half up (%d) or to even (%d) for MLI but found %d",
-                         TN_ROUND_HALF_UP, TN_ROUND_EVEN, (int)o->round);
-    if (status == TN_OK)
-        status = tn_affine_range(&codes, range, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_cast_check(TN_INT64, TN_INT32, &rounding, err));
+    if ((unsigned)o->arithmetic > TN_ARITH_MLI)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected an arithmetic of 0 to %d but found %d", TN_ARITH_MLI,
+                       (int)o->arithmetic);
+    if (plan->mli && o->round != TN_ROUND_HALF_UP && o->round != TN_ROUND_EVEN)
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected rounding half up (%d) or to even (%d) for MLI but found %d",
+                       TN_ROUND_HALF_UP, TN_ROUND_EVEN, (int)o->round);
+    TN_TRY(tn_affine_range(&codes, range, err));
     plan->integer = tn_dtype_get(TN_INT64);
     plan->rules = tn_encode_rules_for(plan->integer, &rounding);
     plan->range[0] = (int32_t)range[0];
@@ -338,14 +334,11 @@ tn_status tn_requant_plan_make(tn_requant_plan *plan, tn_dtype to_codes, const t
     tn_take_options(&o, sizeof o, options);
     memset(plan, 0, sizeof *plan);
     plan->mli = o.arithmetic == TN_ARITH_MLI;
-    tn_status status = set_side(&plan->to, "destination", to_codes, to, rank, shape, plan->mli, err);
-    if (status == TN_OK)
-        status = set_side(&plan->from, "source", from_codes, from, rank, shape, plan->mli, err);
-    if (status == TN_OK)
-        status = set_rules(plan, &o, err);
-    if (status == TN_OK)
-        set_table(plan);
-    return status;
+    TN_TRY(set_side(&plan->to, "destination", to_codes, to, rank, shape, plan->mli, err));
+    TN_TRY(set_side(&plan->from, "source", from_codes, from, rank, shape, plan->mli, err));
+    TN_TRY(set_rules(plan, &o, err));
+    set_table(plan);
+    return TN_OK;
 }
 
 /* --- blocks ---------------------------------------------------------------------- */

@@ -56,10 +56,9 @@ tn_status tn_rotation_parse(const char *text, tn_rotation *rotation, tn_error *e
 {
     tn_reading r = { .text = text, .at = text, .end = text + strlen(text), .err = err };
     tn_rotation read = { .size = 0 };
-    tn_status status = read_rotation(&r, &read);
-    if (status == TN_OK)
-        *rotation = read;
-    return status;
+    TN_TRY(read_rotation(&r, &read));
+    *rotation = read;
+    return TN_OK;
 }
 
 int tn_rotation_format(char *dst, size_t cap, const tn_rotation *rotation)

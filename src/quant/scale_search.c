@@ -118,17 +118,14 @@ static tn_status plan_memory(tn_scale_tally *t, tn_error *err)
 static tn_status set_up(tn_scale_tally *t, tn_error *err)
 {
     const tn_quantize_options *o = &t->options;
-    tn_status status = tn_affine_range(&t->affine, t->codes, err);
-    if (status == TN_OK)
-        status = check_rule(&t->affine, o, t->codes, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_affine_range(&t->affine, t->codes, err));
+    TN_TRY(check_rule(&t->affine, o, t->codes, err));
     if (!t->from || t->from->kind != TN_KIND_FLOAT)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a float type but found %s",
                        t->from ? t->from->name : "an unknown type");
     if (tn_has_percentile(o))
         t->wants = t->symmetric ? 1 : 2;
-    status = plan_memory(t, err);
+    tn_status status = plan_memory(t, err);
     t->has_trials = tn_scale_trials_of(&t->affine, o->rule) > 0;
     if (status == TN_OK && t->has_trials)
         status = tn_scale_trials_init(&t->trials, &t->affine, o, t->codes, t->index, err);
@@ -591,9 +588,7 @@ static tn_status end_item(void *context, uint64_t item, unsigned slot, tn_error 
 /* Runs one pass.  *again: one more is needed. */
 static tn_status run_pass(search *s, bool *again, tn_error *err)
 {
-    tn_status status = tn_pool_run(s->pool, s->source->items, &(tn_ordered){ add_item, end_item, s }, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_pool_run(s->pool, s->source->items, &(tn_ordered){ add_item, end_item, s }, err));
     for (unsigned i = 1; i < s->jobs; i++)
         tn_scale_tally_join(s->tallies[0], s->tallies[i]);
     *again = tn_scale_tally_more(s->tallies[0]);

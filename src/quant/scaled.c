@@ -82,9 +82,7 @@ tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err)
 static tn_status check_array(const tn_datatype *d, const tn_array *array, const void *data, uint64_t *count,
                              tn_error *err)
 {
-    tn_status status = tn_array_check_dense(array, data, "tensor", count, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_array_check_dense(array, data, "tensor", count, err));
     const tn_dtype_info *type = tn_dtype_get(array->dtype);
     bool any = d->is_affine, is_float = type && type->kind == TN_KIND_FLOAT;
     if (!is_float || (type->specials == TN_SPECIALS_E8M0 && !any))
@@ -101,12 +99,10 @@ static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_ar
     tn_take_options(&o, sizeof o, options);
     if (!d || !array)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a datatype and a tensor but found none");
-    tn_status status = tn_quantizer_check(d, &o, err);
-    if (status == TN_OK)
-        status = check_array(d, array, data, &count, err);
-    if (status == TN_OK)
-        status = tn_scaled_plan_make(plan, d, array->rank, array->shape, &o, parts, err);
-    return status ? status : tn_scaled_check_rotation(plan, err);
+    TN_TRY(tn_quantizer_check(d, &o, err));
+    TN_TRY(check_array(d, array, data, &count, err));
+    TN_TRY(tn_scaled_plan_make(plan, d, array->rank, array->shape, &o, parts, err));
+    return tn_scaled_check_rotation(plan, err);
 }
 
 /* --- work ------------------------------------------------------------------------ */
@@ -158,21 +154,20 @@ static tn_status run_copied(tn_scaled_work *w, bool encodes, const tn_array *arr
     tn_scaled_work own = *w;
     float *copy;
     own.src_type = own.dst_type = TN_FLOAT32;
-    tn_status status = new_copy(plan->count, &copy, err);
+    TN_TRY(new_copy(plan->count, &copy, err));
     own.src = encodes ? copy : NULL;
     own.dst = w->dst ? copy : NULL;
-    if (status == TN_OK && encodes)
-        status = copy_in(array, w->src, copy, plan->o.jobs, err);
-    if (status == TN_OK && encodes)
-        status = tn_scaled_rotate(plan, false, copy, w->pool, err);
-    if (status == TN_OK)
-        status = run(&own, encodes, err);
-    if (status == TN_OK && w->dst)
-        status = tn_scaled_rotate(plan, true, copy, w->pool, err);
-    if (status == TN_OK && w->dst)
-        status = copy_out(array, w->dst, copy, plan->o.jobs, err);
+    if (encodes)
+        TN_TRY(copy_in(array, w->src, copy, plan->o.jobs, err));
+    if (encodes)
+        TN_TRY(tn_scaled_rotate(plan, false, copy, w->pool, err));
+    TN_TRY(run(&own, encodes, err));
+    if (w->dst)
+        TN_TRY(tn_scaled_rotate(plan, true, copy, w->pool, err));
+    if (w->dst)
+        TN_TRY(copy_out(array, w->dst, copy, plan->o.jobs, err));
     free(copy);
-    return status;
+    return TN_OK;
 }
 
 static tn_status run_all(tn_scaled_work w, bool encodes, const tn_array *array, tn_error *err)
@@ -213,11 +208,10 @@ tn_status tn_quantize(const tn_datatype *d, const tn_array *array, const void *s
                              const tn_quantize_options *options, tn_quantize_stats *report, tn_error *err)
 {
     tn_scaled_plan plan;
-    tn_status status = prepare(&plan, d, array, parts ? src : NULL, parts, options, err);
-    if (status == TN_OK)
-        status = check_parts(&plan, err);
+    TN_TRY(prepare(&plan, d, array, parts ? src : NULL, parts, options, err));
+    TN_TRY(check_parts(&plan, err));
     const tn_scaled_work w = { .plan = &plan, .src = src, .report = report };
-    return status ? status : run_all(w, true, array, err);
+    return run_all(w, true, array, err);
 }
 
 static tn_status dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts, void *dst,
@@ -229,10 +223,9 @@ static tn_status dequantize(const tn_datatype *d, const tn_array *array, const v
     if (d && array && parts && tn_scaled_shapes_for(d, array->rank, array->shape, &shapes, NULL) == TN_OK)
         for (uint32_t i = 0; i < shapes.count; i++)
             own[i] = (void *)(uintptr_t)parts[i];       /* only read */
-    tn_status status = prepare(&plan, d, array, parts ? dst : NULL, own, options, err);
-    if (status == TN_OK)
-        status = check_parts(&plan, err);
-    return status ? status : run_all((tn_scaled_work){ .plan = &plan, .dst = dst }, false, array, err);
+    TN_TRY(prepare(&plan, d, array, parts ? dst : NULL, own, options, err));
+    TN_TRY(check_parts(&plan, err));
+    return run_all((tn_scaled_work){ .plan = &plan, .dst = dst }, false, array, err);
 }
 
 tn_status tn_dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts,
@@ -244,14 +237,11 @@ tn_status tn_dequantize(const tn_datatype *d, const tn_array *array, const void 
     o.size = sizeof o;
     if (!d || o.store == TN_UNKNOWN)
         return dequantize(d, array, parts, dst, options, err);
-    tn_status status = tn_quantizer_check(d, &o, err);
-    if (!status)
-        status = tn_datatype_parse_stored(d->text, o.store, &stored, err);
-    if (status)
-        return status;
+    TN_TRY(tn_quantizer_check(d, &o, err));
+    TN_TRY(tn_datatype_parse_stored(d->text, o.store, &stored, err));
     o.store = TN_UNKNOWN;
     o.ggml = false;             /* affects encoding only */
-    status = dequantize(stored, array, parts, dst, &o, err);
+    tn_status status = dequantize(stored, array, parts, dst, &o, err);
     tn_datatype_free(stored);
     return status;
 }

@@ -468,9 +468,7 @@ tn_status tn_tile_encode(const tn_datatype *d, const tn_quantize_options *o, tn_
 {
     tn_tile_choice choices[TN_TILE_CHOICES];
     tn_tile_range range = { 0 };
-    tn_status status = tn_tile_prepare(d, o, t, bad);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_tile_prepare(d, o, t, bad));
     if (tn_has_percentile(o))
         range = percentile_range(d, o, t);
     else

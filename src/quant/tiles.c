@@ -285,9 +285,7 @@ static tn_status encode_piece(const job *j, scratch *w, result *f, const tn_scal
     choice_of(j, at, j->groups[tn_scaled_tile_number(&j->plan, at)].best, &choice);
     if (encode_group_piece(j, w, f, at, &choice))
         return TN_OK;
-    tn_status status = begin(j, w, at, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(begin(j, w, at, err));
     tn_tile_apply(j->plan.d, &j->plan.o, &w->tile, &choice, NULL);
     finish(j, w, f, at);
     return TN_OK;
@@ -300,12 +298,11 @@ typedef struct tile_span {
 
 static tn_status step_through(const job *j, scratch *w, result *f, tile_span s, tn_error *err)
 {
-    tn_status status = TN_OK;
-    for (uint64_t k = s.from; k < s.to && status == TN_OK; k++) {
+    for (uint64_t k = s.from; k < s.to; k++) {
         tn_scaled_place at = tn_scaled_place_at(&j->plan, s.batch, k, s.piece);
-        status = j->step(j, w, f, &at, k, err);
+        TN_TRY(j->step(j, w, f, &at, k, err));
     }
-    return status;
+    return TN_OK;
 }
 
 /* Encodes full tiles with one call.  If the fast path refuses one of them, tries a few tiles per call, so
@@ -418,17 +415,15 @@ static tn_status find_percentiles(job *j, tn_error *err)
                                      .items = p->batches * tn_scaled_pieces(p) };
     tn_scale_index index = { .inner = 1, .count = p->outer * p->tiles_down * p->tiles_across * p->inner };
     tn_scale_tally *tally;
-    tn_status status = tn_scale_tally_new(&symmetry, &o, TN_FLOAT32, index, &tally, err);
-    if (status != TN_OK)
-        return status;
-    status = tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err);
-    for (uint64_t i = 0; i < index.count && status == TN_OK; i++) {
+    TN_TRY(tn_scale_tally_new(&symmetry, &o, TN_FLOAT32, index, &tally, err));
+    TN_TRY(tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err));
+    for (uint64_t i = 0; i < index.count; i++) {
         tn_tile_range *range = &j->groups[i].range;
         tn_scale_tally_range(tally, i, &range->low, &range->high);
         range->largest = fmaxf(-range->low, range->high);
     }
     tn_scale_tally_free(tally);
-    return status;
+    return TN_OK;
 }
 
 /* The most trials of a group; some have fewer. */
@@ -480,10 +475,9 @@ static tn_status measure_some(void *context, uint64_t item, tn_pool_use use, tn_
     uint64_t first = item * TN_SCALED_MEASURE, left = j->plan.count - first;
     size_t n = left < TN_SCALED_MEASURE ? (size_t)left : TN_SCALED_MEASURE;
     scratch *w = &j->scratches[use.scratch];
-    tn_status status = tn_job_open_values(j, w, &j->results[use.result], first, n, err);
-    if (status == TN_OK)
-        j->results[use.result].range = tn_scaled_range(tn_job_floats(j, w, first, n), n);
-    return status;
+    TN_TRY(tn_job_open_values(j, w, &j->results[use.result], first, n, err));
+    j->results[use.result].range = tn_scaled_range(tn_job_floats(j, w, first, n), n);
+    return TN_OK;
 }
 
 /* Computes the scale after the last item, here because the pool sets the floating-point environment. */
@@ -502,12 +496,11 @@ static tn_status join_ranges(void *context, uint64_t item, unsigned number, tn_e
 static tn_status find_tensor_scale(job *j, tn_error *err)
 {
     const tn_ordered task = { .work = measure_some, .emit = join_ranges, .context = j };
-    tn_status status = tn_job_workers(j, err);
-    if (status == TN_OK)
-        status = tn_pool_run(j->work->pool, measure_items(j), &task, err);
-    if (status == TN_OK && j->plan.tscale.data)
+    TN_TRY(tn_job_workers(j, err));
+    TN_TRY(tn_pool_run(j->work->pool, measure_items(j), &task, err));
+    if (j->plan.tscale.data)
         tn_scaled_put_tensor_scale(&j->plan, j->tscale);
-    return status;
+    return TN_OK;
 }
 
 static tn_status prepare(job *j, tn_error *err)

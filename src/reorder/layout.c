@@ -34,13 +34,12 @@ typedef struct job {
 tn_status tn_reorder_check(const tn_array *dst, const tn_array *src, tn_error *err)
 {
     uint64_t count;
-    tn_status status = tn_array_check(dst, "destination", &count, err);
-    if (status == TN_OK)
-        status = tn_array_check(src, "source", &count, err);
-    if (status == TN_OK && dst->dtype != src->dtype)
-        status = tn_fail(err, TN_ERR_ARGUMENT, "the destination is of %s but the source of %s",
+    TN_TRY(tn_array_check(dst, "destination", &count, err));
+    TN_TRY(tn_array_check(src, "source", &count, err));
+    if (dst->dtype != src->dtype)
+        return tn_fail(err, TN_ERR_ARGUMENT, "the destination is of %s but the source of %s",
                        tn_dtype_get(dst->dtype)->name, tn_dtype_get(src->dtype)->name);
-    return status ? status : tn_array_check_ranks(dst, src, err);
+    return tn_array_check_ranks(dst, src, err);
 }
 
 tn_status tn_order_check(const uint32_t *order, uint32_t rank, tn_error *err)
@@ -166,11 +165,8 @@ tn_status tn_reorder(const tn_array *dst, void *dst_data, const tn_array *src, c
 {
     tn_reorder_options own = { 0 };
     tn_take_options(&own, sizeof own, options);
-    tn_status status = tn_reorder_check(dst, src, err);
-    if (status == TN_OK)
-        status = tn_order_check(own.order, dst->rank, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_reorder_check(dst, src, err));
+    TN_TRY(tn_order_check(own.order, dst->rank, err));
     job j = { .kernels = tn_reorder_kernels_get(), .bits = tn_dtype_get(dst->dtype)->bits, .rank = dst->rank,
               .dst = dst_data, .src = src_data, .fill = own.fill };
     uint64_t count = 0, available = 0, nbytes = 0;
@@ -187,11 +183,8 @@ tn_status tn_reorder(const tn_array *dst, void *dst_data, const tn_array *src, c
         j.dims[i] = (tn_reorder_dim){ dst->shape[i], src->shape[from], dst_stride[i],
                                       available ? src_stride[from] : 0 };
     }
-    status = check_strides(&j, err);
-    if (!status)
-        status = tn_array_check_data(dst_data, available ? src_data : dst_data, err);
-    if (status)
-        return status;
+    TN_TRY(check_strides(&j, err));
+    TN_TRY(tn_array_check_data(dst_data, available ? src_data : dst_data, err));
     if (!src_data)
         j.src = dst_data;       /* nothing is read, but addresses are computed */
     j.stream = nbytes >= STREAM_BYTES;

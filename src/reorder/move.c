@@ -65,9 +65,7 @@ static tn_status find_cut(const tn_move_options *o, uint32_t i, int64_t extent, 
 {
     int64_t padded = 0, before = item(o->before, i, 0), offset = item(o->offset, i, 0),
             box = item(o->extent, i, 0);
-    tn_status status = find_padded(o, i, extent, &padded, err);
-    if (status)
-        return status;
+    TN_TRY(find_padded(o, i, extent, &padded, err));
     *c = (cut){ .step = item(o->step, i, 1) };
     if (c->step < 1)
         return tn_fail(err, TN_ERR_ARGUMENT,
@@ -239,12 +237,10 @@ tn_status tn_move(const tn_array *dst, void *dst_data, const tn_array *src, cons
     uint64_t count = 0;
     bool taken = false;
     tn_take_options(&own, sizeof own, options);
-    tn_status status = tn_reorder_check(dst, src, err);
-    if (status)
-        return status;
+    TN_TRY(tn_reorder_check(dst, src, err));
     moving m = { .dtype = dst->dtype, .rank = dst->rank, .to = dst_data };
     m.options = (tn_reorder_options){ sizeof m.options, own.order, own.fill, own.jobs };
-    status = find_cuts(src->rank, src->shape, &own, m.cuts, err);
+    tn_status status = find_cuts(src->rank, src->shape, &own, m.cuts, err);
     for (uint32_t i = 0; i < m.rank; i++)
         m.order[i] = own.order ? own.order[i] : i;
     if (!status)

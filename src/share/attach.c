@@ -99,16 +99,14 @@ static tn_status open_file(const visit *v, item *it, tn_error *err)
                                 .max_bytes = v->options.max_bytes };
     if (p->in_place && !v->options.in_place)
         return tn_fail(err, TN_ERR_CORRUPT, "a plain file, which was not asked for");
-    tn_status status = p->in_place ? TN_OK : check_seals(it->fd, F_SEAL_SHRINK | F_SEAL_WRITE, err);
-    if (!status)
-        status = tn_buffer_import(&exported, p->in_place, &it->shown.buffer, err);
+    TN_TRY(p->in_place ? TN_OK : check_seals(it->fd, F_SEAL_SHRINK | F_SEAL_WRITE, err));
+    TN_TRY(tn_buffer_import(&exported, p->in_place, &it->shown.buffer, err));
     it->fd = exported.fd;
-    if (!status)
-        status = tn_open_memory(tn_buffer_data(it->shown.buffer), (size_t)p->bytes, &options, &it->file, err);
-    if (!status && p->in_place)
+    TN_TRY(tn_open_memory(tn_buffer_data(it->shown.buffer), (size_t)p->bytes, &options, &it->file, err));
+    if (p->in_place)
         tn_source_watch(it->file->shards[0].source, it->shown.buffer->guard, it->shown.buffer->fd);
     it->shown.file = it->file;
-    return status;
+    return TN_OK;
 }
 
 static tn_status open_tensor(const visit *v, item *it, tn_error *err)
@@ -121,15 +119,11 @@ static tn_status open_tensor(const visit *v, item *it, tn_error *err)
     };
     memcpy(exported.opaque, p->opaque, sizeof exported.opaque);
     bool sealed = h->type == TN_HANDLE_MEMFD && !v->options.in_place;
-    tn_status status = sealed ? check_seals(it->fd, F_SEAL_SHRINK, err) : TN_OK;
-    if (!status)
-        status = tn_buffer_import(&exported, v->options.in_place, &it->shown.buffer, err);
+    TN_TRY(sealed ? check_seals(it->fd, F_SEAL_SHRINK, err) : TN_OK);
+    TN_TRY(tn_buffer_import(&exported, v->options.in_place, &it->shown.buffer, err));
     it->fd = exported.fd;
-    if (!status)
-        status = tn_wire_tensor(p->tensor, tn_buffer_data(it->shown.buffer), tn_buffer_size(it->shown.buffer),
-                                &v->a->arena, &it->tensor, err);
-    if (status)
-        return status;
+    TN_TRY(tn_wire_tensor(p->tensor, tn_buffer_data(it->shown.buffer), tn_buffer_size(it->shown.buffer),
+                          &v->a->arena, &it->tensor, err));
     it->set = p->set;
     p->set = NULL;
     tn_descriptor *own = &it->set->items[0];
@@ -155,9 +149,7 @@ static tn_status take_item(const visit *v, tn_wire *p, int *fd, tn_error *err)
     const char *name = p->kind == TN_WIRE_FILE ? p->name : p->tensor->name;
     if (a->count == TN_WIRE_MAX_ITEMS)
         return tn_fail(err, TN_ERR_LIMIT, "expected at most %u items but there are more", TN_WIRE_MAX_ITEMS);
-    tn_status status = check_name(a, name, err);
-    if (status)
-        return status;
+    TN_TRY(check_name(a, name, err));
     a->items[a->count++] = (item){ .wire = *p, .fd = *fd, .shown.name = name };
     p->set = NULL;
     *fd = -1;

@@ -62,9 +62,7 @@ tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buf
 {
     tn_buffer_options own = { .size = sizeof own };
     tn_take_options(&own, sizeof own, options);
-    tn_status status = check_options(bytes, &own, err);
-    if (status)
-        return status;
+    TN_TRY(check_options(bytes, &own, err));
     const tn_provider *provider = find_provider(own.type, err);
     const char *why;
     if (!provider)
@@ -72,7 +70,7 @@ tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buf
     if (!provider->query(&why))
         return tn_fail(err, TN_ERR_UNSUPPORTED, "%s is not available: %s", provider->name, why);
     tn_buffer *b = new_buffer(provider, bytes);
-    status = b ? provider->allocate(b, &own, err) : tn_fail_nomem(err);
+    tn_status status = b ? provider->allocate(b, &own, err) : tn_fail_nomem(err);
     if (status)
         free(b);
     else
@@ -216,10 +214,9 @@ tn_status tn_buffer_export(tn_buffer *buffer, bool read_only, tn_exported *expor
         .type = buffer->provider->type, .bytes = buffer->size, .offset = buffer->offset,
         .read_only = read_only, .fd = -1
     };
-    tn_status status = buffer->provider->export(buffer, read_only, &own, err);
-    if (!status)
-        *exported = own;
-    return status;
+    TN_TRY(buffer->provider->export(buffer, read_only, &own, err));
+    *exported = own;
+    return TN_OK;
 }
 
 void tn_exported_close(tn_exported *exported)

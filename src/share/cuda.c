@@ -161,9 +161,7 @@ static tn_status stage(tn_buffer *b, tn_error *err)
     if (!tn_align_u64(b->size, r.grain, &r.extent))
         return tn_fail_nomem(err);
     void *base;
-    tn_status status = tn_map(&r, &base, err);
-    if (status)
-        return status;
+    TN_TRY(tn_map(&r, &base, err));
     CUresult result = CUDA_SUCCESS;
     if (b->flags & TN_MEM_PINNED)
         result = cuda.cuMemHostRegister_v2(base, (size_t)r.extent, CU_MEMHOSTREGISTER_PORTABLE);
@@ -229,10 +227,8 @@ static tn_status sync_copy(tn_buffer *b, bool begin, bool write, tn_error *err)
                        "memory of a CUDA device that is not mapped: tn_buffer_map() comes first");
     if (!begin && !write)
         return TN_OK;
-    tn_status status = enter(b, err);
-    if (status)
-        return status;
-    status = begin ? fetch(b, err) : put_back(b, err);
+    TN_TRY(enter(b, err));
+    tn_status status = begin ? fetch(b, err) : put_back(b, err);
     leave();
     return status;
 }
@@ -282,9 +278,7 @@ static tn_status fill(tn_buffer *b, const tn_buffer_options *options, tn_error *
     uint64_t extent, room = options->alignment > GRANTED_ALIGNMENT ? options->alignment : 0;
     if (!tn_add_u64(b->size, room, &extent) || !tn_align_u64(extent, BLOCK, &extent))
         return tn_fail_nomem(err);
-    tn_status status = allocate_cleared(m, extent, err);
-    if (status)
-        return status;
+    TN_TRY(allocate_cleared(m, extent, err));
     if (!tn_align_u64(m->base, options->alignment, &b->device_address))
         return tn_fail_nomem(err);
     b->offset = b->device_address - m->base;
@@ -298,10 +292,8 @@ static tn_status fill(tn_buffer *b, const tn_buffer_options *options, tn_error *
 
 static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
 {
-    tn_status status = acquire(b, err);
-    if (status)
-        return status;
-    status = enter(b, err);
+    TN_TRY(acquire(b, err));
+    tn_status status = enter(b, err);
     if (!status) {
         status = fill(b, options, err);
         leave();
@@ -365,11 +357,9 @@ static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_
     if (e->fd >= 0)
         return tn_fail(err, TN_ERR_CORRUPT,
                        "expected a handle of CUDA's alone but found a descriptor with it");
-    tn_status status = acquire(b, err);
-    if (status)
-        return status;
+    TN_TRY(acquire(b, err));
     memory *m = b->own;
-    status = enter(b, err);
+    tn_status status = enter(b, err);
     if (!status) {
         status = open_handle(m, e, err);
         if (!status)

@@ -292,17 +292,11 @@ tn_status tn_dlpack_import(struct DLManagedTensorVersioned *managed, tn_dlpack_a
                        managed->major, managed->minor, TN_DLPACK_MAJOR);
     tn_dlpack_tensor t = managed->tensor;
     tn_dlpack_array own = { .data = NULL };
-    tn_status status = check_device(&t, err);
-    if (!status)
-        status = take_type(&t, managed->flags, &own.array.dtype, err);
-    if (!status)
-        status = take_shape(&t, &own, err);
-    if (!status)
-        status = take_strides(&t, &own, err);
-    if (!status)
-        status = take_memory(managed, &t, &own, err);
-    if (status)
-        return status;
+    TN_TRY(check_device(&t, err));
+    TN_TRY(take_type(&t, managed->flags, &own.array.dtype, err));
+    TN_TRY(take_shape(&t, &own, err));
+    TN_TRY(take_strides(&t, &own, err));
+    TN_TRY(take_memory(managed, &t, &own, err));
     *result = own;
     result->array.shape = result->shape;
     if (own.array.stride)

@@ -124,10 +124,8 @@ static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_err
     };
     if (!tn_align_u64(b->size, r.grain, &r.extent))
         return tn_fail_nomem(err);
-    tn_status status = make(r.extent, &r.fd, err);
-    if (status)
-        return status;
-    status = tn_map(&r, &b->base, err);
+    TN_TRY(make(r.extent, &r.fd, err));
+    tn_status status = tn_map(&r, &b->base, err);
     if (status) {
         close(r.fd);
         return status;
@@ -200,18 +198,13 @@ static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_
         .protection = e->read_only ? PROT_READ : PROT_READ | PROT_WRITE,
         .flags = MAP_SHARED, .fd = e->fd,
     };
-    tn_status status = check_kind(e->fd, err);
-    if (!status)
-        status = check_length(e, err);
-    if (status)
-        return status;
+    TN_TRY(check_kind(e->fd, err));
+    TN_TRY(check_length(e, err));
     uint64_t lead = b->offset & (r.grain - 1);
     r.offset = b->offset - lead;
     if (!tn_align_u64(lead + b->size, r.grain, &r.extent))
         return tn_fail_nomem(err);
-    status = tn_map(&r, &b->base, err);
-    if (status)
-        return status;
+    TN_TRY(tn_map(&r, &b->base, err));
     b->fd = e->fd;
     b->handle = e->fd;
     b->extent = r.extent;

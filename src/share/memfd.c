@@ -56,11 +56,9 @@ tn_status tn_memfd_new(unsigned flags, uint64_t size, int seals, int *fd, tn_err
 static tn_status map_memfd(tn_buffer *b, tn_map_request r, bool pool, tn_error *err)
 {
     uint64_t size = pool ? r.extent : b->size;
-    tn_status status = tn_memfd_new(pool ? MFD_HUGETLB : 0, size, SEALED_SIZE, &r.fd, err);
-    if (status)
-        return status;
+    TN_TRY(tn_memfd_new(pool ? MFD_HUGETLB : 0, size, SEALED_SIZE, &r.fd, err));
     r.flags = MAP_SHARED;
-    status = tn_map(&r, &b->base, err);
+    tn_status status = tn_map(&r, &b->base, err);
     if (status) {
         close(r.fd);
         return status;
@@ -79,9 +77,7 @@ static void free_memfd(tn_buffer *b)
 
 static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
 {
-    tn_status status = tn_allocate_pages(b, options, map_memfd, err);
-    if (status)
-        return status;
+    TN_TRY(tn_allocate_pages(b, options, map_memfd, err));
     b->handle = b->fd;
     b->flags |= TN_MEM_SHARED;
     return TN_OK;
@@ -152,9 +148,7 @@ static tn_status check_writable(const tn_buffer *b, tn_error *err)
 
 static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_error *err)
 {
-    tn_status status = read_only ? seal_against_writing(b, err) : check_writable(b, err);
-    if (status)
-        return status;
+    TN_TRY(read_only ? seal_against_writing(b, err) : check_writable(b, err));
     exported->fd = tn_memory_calls.duplicate(b->fd);
     return exported->fd < 0 ? tn_fail_errno(err, errno, "cannot duplicate a descriptor") : TN_OK;
 }
@@ -246,15 +240,10 @@ static tn_status map_found(tn_buffer *b, int fd, const found *f, bool read_only,
 static tn_status import(tn_buffer *b, const tn_exported *exported, bool allow_file, tn_error *err)
 {
     found f = { 0 };
-    tn_status status = look(exported->fd, &f, err);
-    if (!status)
-        status = check_kind(&f, exported->read_only, allow_file, err);
-    if (!status)
-        status = tn_exported_check(exported, f.size, err);
-    if (!status)
-        status = map_found(b, exported->fd, &f, exported->read_only, err);
-    if (status)
-        return status;
+    TN_TRY(look(exported->fd, &f, err));
+    TN_TRY(check_kind(&f, exported->read_only, allow_file, err));
+    TN_TRY(tn_exported_check(exported, f.size, err));
+    TN_TRY(map_found(b, exported->fd, &f, exported->read_only, err));
     b->fd = exported->fd;
     b->handle = b->fd;
     b->flags = TN_MEM_SHARED | (exported->read_only ? TN_MEM_READ_ONLY : 0U);

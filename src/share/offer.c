@@ -145,9 +145,7 @@ static tn_status make_image(const tn_file *file, int fd, uint64_t *bytes, tn_err
     tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE,
                                    .checksum = TN_CHOOSE };
     struct stat st;
-    tn_status status = tn_convert_into(file, fd, "shared memory", &options, err);
-    if (status)
-        return status;
+    TN_TRY(tn_convert_into(file, fd, "shared memory", &options, err));
     if (fcntl(fd, F_ADD_SEALS, SEALS) != 0 || fstat(fd, &st) != 0)
         return tn_fail_errno(err, errno, "shared memory: cannot seal it");
     *bytes = (uint64_t)st.st_size;
@@ -188,10 +186,8 @@ static tn_status offer_file_itself(tn_offer *o, const char *name, const tn_file 
 {
     tn_buffer *buffer;
     tn_exported exported;
-    tn_status status = whole_file(file, &buffer, err);
-    if (status)
-        return status;
-    status = tn_buffer_export(buffer, true, &exported, err);
+    TN_TRY(whole_file(file, &buffer, err));
+    tn_status status = tn_buffer_export(buffer, true, &exported, err);
     if (status) {
         tn_buffer_unref(buffer);
         return status;
@@ -256,9 +252,7 @@ static tn_status describe(const shared_tensor *s, tn_arena *arena, tn_descriptor
         .end = s->offset + s->span, .align = alignment_of(e, s->offset),
         .stride = t->parts[0].array.stride, .in_place = alignment_of(e, s->offset) != 0,
     };
-    tn_status status = tn_raw_describe(&subject, arena, d, err);
-    if (status)
-        return status;
+    TN_TRY(tn_raw_describe(&subject, arena, d, err));
     d->buffer_handle = tn_buffer_handle_of(s->buffer);
     d->buffer_handle.handle = 0;
     d->buffer_handle.read_only = e->read_only;
@@ -300,10 +294,8 @@ tn_status tn_offer_tensor(tn_offer *o, const tn_tensor *tensor, tn_buffer *buffe
                           bool writable, tn_error *err)
 {
     shared_tensor shared = { .tensor = tensor, .buffer = buffer, .offset = offset };
-    tn_status status = check_name(o, tensor->name, err);
-    if (!status)
-        status = tn_in_tensor(check_tensor(tensor, buffer, offset, &shared.span, err), tensor->name, err);
-    if (!status)
-        status = tn_buffer_export(buffer, !writable, &shared.exported, err);
-    return status ? status : offer_exported(o, &shared, err);
+    TN_TRY(check_name(o, tensor->name, err));
+    TN_TRY(tn_in_tensor(check_tensor(tensor, buffer, offset, &shared.span, err), tensor->name, err));
+    TN_TRY(tn_buffer_export(buffer, !writable, &shared.exported, err));
+    return offer_exported(o, &shared, err);
 }

@@ -27,9 +27,7 @@ tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer 
                        "mapped file", tn_quote_z(part->role).text);
     const tn_source *source = file->shards[stored->shard].source;
     int fd;
-    tn_status status = tn_source_hold(source, &fd, err);
-    if (status)
-        return status;
+    TN_TRY(tn_source_hold(source, &fd, err));
     if (fd < 0)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "part %s cannot be mapped: it is in memory, not in a file",
                        tn_quote_z(part->role).text);
@@ -42,7 +40,7 @@ tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer 
     tn_source_release(source);
     if (whole.fd < 0)
         return tn_fail_errno(err, problem, "cannot duplicate a descriptor");
-    status = tn_buffer_import(&whole, true, buffer, err);
+    tn_status status = tn_buffer_import(&whole, true, buffer, err);
     tn_exported_close(&whole);
     if (status != TN_ERR_CORRUPT)
         return status;

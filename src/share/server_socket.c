@@ -18,9 +18,7 @@ static tn_status enter_folder(tn_server_socket *p, const char *path, struct sock
                               tn_error *err)
 {
     char folder[PATH_MAX];
-    tn_status status = tn_socket_address(path, address, err);
-    if (status)
-        return status;
+    TN_TRY(tn_socket_address(path, address, err));
     tn_folder_of(path, folder);         /* fits: an address is shorter */
     p->name = tn_base_name(path);
     p->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

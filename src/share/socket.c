@@ -97,9 +97,7 @@ static tn_status fail_connect(const char *path, int problem, tn_error *err)
 tn_status tn_socket_connect(const char *path, int64_t deadline, int *fd, tn_error *err)
 {
     struct sockaddr_un address;
-    tn_status status = tn_socket_address(path, &address, err);
-    if (status)
-        return status;
+    TN_TRY(tn_socket_address(path, &address, err));
     int own = tn_socket_calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (own < 0)
         return tn_fail_errno(err, errno, "cannot make a socket");

@@ -45,9 +45,7 @@ static tn_status put_tensor(const tn_wire *p, tn_buf *b, tn_error *err)
 {
     char *json;
     size_t n;
-    tn_status status = tn_descriptors_write(p->tensor, 1, false, &json, &n, err);
-    if (status)
-        return status;
+    TN_TRY(tn_descriptors_write(p->tensor, 1, false, &json, &n, err));
     tn_buf_printf(b, "\"offset\":%llu,", (unsigned long long)p->offset);
     if (p->tensor->buffer_handle.type == TN_HANDLE_CUDA_IPC) {
         tn_buf_puts(b, "\"opaque\":\"");
@@ -283,11 +281,9 @@ tn_status tn_wire_decode(const uint8_t *bytes, size_t n, size_t descriptors, tn_
 {
     tn_wire own = { 0 };
     reader r = { .p = &own };
-    tn_status status = take_header(bytes, n, descriptors, &own, err);
-    if (status)
-        return status;
+    TN_TRY(take_header(bytes, n, descriptors, &own, err));
     tn_json_init(&r.j, (const char *)bytes + HEADER_BYTES, n - HEADER_BYTES, arena);
-    status = take_payload(&r, err);
+    tn_status status = take_payload(&r, err);
     if (!status && own.kind == TN_WIRE_TENSOR)
         status = parse_tensor(&r, descriptors, err);
     else if (!status && descriptors != tn_wire_descriptors(&own))

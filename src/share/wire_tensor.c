@@ -79,13 +79,9 @@ static tn_status make_tensor(const tn_descriptor *d, const void *data, uint64_t 
 {
     tn_part *part = tn_arena_zalloc(arena, 1, sizeof *part);
     uint64_t span = 0;
-    tn_status status = part ? check_fields(d, err) : tn_fail_nomem(err);
-    if (!status)
-        status = check_dense(d, err);
-    if (!status)
-        status = take_array(d, arena, &part->array, &span, err);
-    if (status)
-        return status;
+    TN_TRY(part ? check_fields(d, err) : tn_fail_nomem(err));
+    TN_TRY(check_dense(d, err));
+    TN_TRY(take_array(d, arena, &part->array, &span, err));
     if (d->offset_bytes > bytes || span > bytes - d->offset_bytes)
         return tn_fail(err, TN_ERR_CORRUPT,
                        "its elements take %llu bytes from byte %llu on but the buffer has %llu",

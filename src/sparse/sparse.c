@@ -90,10 +90,9 @@ static tn_status check_source(const tn_tensor *t, tn_form to, uint64_t *nbytes, 
     if (!is_known(t->form))
         return tn_fail(err, TN_ERR_UNSUPPORTED, "form %s does not become %s: only dense, coo and csr do",
                        tn_quote_z(tn_tensor_form_name(t)).text, tn_form_name(to));
-    tn_status status = check_parts(t, nbytes, err);
-    if (status == TN_OK)
-        status = tn_form_check(&named, NULL, err);
-    return status ? status : check_element(t, to, err);
+    TN_TRY(check_parts(t, nbytes, err));
+    TN_TRY(tn_form_check(&named, NULL, err));
+    return check_element(t, to, err);
 }
 
 /* --- the source -------------------------------------------------------------------- */
@@ -317,22 +316,16 @@ static tn_status begin(tn_sparse_conversion *r, const request *q, tn_pool *pool,
     bool from_dense = r->items.form == TN_FORM_DENSE, to_dense = r->to == TN_FORM_DENSE;
     tn_dtype had = from_dense ? TN_UNKNOWN : q->source->parts[1].array.dtype, index = TN_UNKNOWN;
     tn_dtype wanted = q->options.index, likely = likely_index(wanted, had);
-    tn_status status = check_size(r, 0, tn_dtype_get(likely)->bits, true, err);
-    if (status == TN_OK)
-        status = sort_entries(r, q->source, q->options.duplicates, pool, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(check_size(r, 0, tn_dtype_get(likely)->bits, true, err));
+    TN_TRY(sort_entries(r, q->source, q->options.duplicates, pool, err));
     r->count = to_dense ? r->items.elements : r->items.count;
     r->blocks = tn_div_up_u64(r->count, TN_SPARSE_BLOCK);
     r->index_bits = to_dense ? 0 : certain_bits(r, wanted, had);
-    status = count(r, q->whole && from_dense && r->index_bits, pool, err);
-    if (status == TN_OK && !to_dense)
-        status = choose_index(r, wanted, had, &index, err);
+    TN_TRY(count(r, q->whole && from_dense && r->index_bits, pool, err));
+    if (!to_dense)
+        TN_TRY(choose_index(r, wanted, had, &index, err));
     r->index_bits = index != TN_UNKNOWN ? tn_dtype_get(index)->bits : 0;
-    if (status == TN_OK)
-        status = check_size(r, r->count, r->index_bits, false, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(check_size(r, r->count, r->index_bits, false, err));
     describe(r, q->source, index);
     return point(r, pool, err);
 }
@@ -343,11 +336,8 @@ static tn_status start(const request *q, tn_pool *pool, tn_sparse_conversion **c
 {
     const tn_sparse_options *o = &q->options;
     uint64_t nbytes;
-    tn_status status = check_options(o, err);
-    if (status == TN_OK)
-        status = check_source(q->source, q->form, &nbytes, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(check_options(o, err));
+    TN_TRY(check_source(q->source, q->form, &nbytes, err));
     tn_sparse_conversion *r = calloc(1, sizeof *r);
     if (!r)
         return tn_fail_nomem(err);
@@ -357,7 +347,7 @@ static tn_status start(const request *q, tn_pool *pool, tn_sparse_conversion **c
     r->filtered = o->drop || (r->items.form == TN_FORM_DENSE && r->to != TN_FORM_DENSE);
     r->filter = tn_filter_for(tn_dtype_get(q->source->dtype), o->drop, o->threshold);
     r->limit = tn_kept_limit(o->limit, nbytes);
-    status = begin(r, q, pool, err);
+    tn_status status = begin(r, q, pool, err);
     if (status == TN_OK)
         *conversion = r;
     else
@@ -413,10 +403,8 @@ tn_status tn_convert_form(const tn_tensor *tensor, tn_form form, const tn_sparse
     tn_pool *pool;
     tn_sparse_conversion *r = NULL;
     tn_take_options(&q.options, sizeof q.options, options);
-    tn_status status = tn_pool_new(threads_for(tensor, form, q.options.jobs), &pool, err);
-    if (status != TN_OK)
-        return status;
-    status = start(&q, pool, &r, err);
+    TN_TRY(tn_pool_new(threads_for(tensor, form, q.options.jobs), &pool, err));
+    tn_status status = start(&q, pool, &r, err);
     if (status == TN_OK)
         status = tn_sparse_tensor(r, pool, result, err);
     tn_sparse_end(r);

@@ -24,9 +24,7 @@ static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error 
         p->stored = tn_file_keep_stored(f, &stored, stored.more);
         return p->stored ? TN_OK : tn_fail_nomem(err);
     }
-    tn_status status = tn_carrier_for(f->format, r->dtype, r->rank, r->shape, &c, err);
-    if (status)
-        return status;
+    TN_TRY(tn_carrier_for(f->format, r->dtype, r->rank, r->shape, &c, err));
     if (c.dtype != p->array.dtype || !tn_same_shape(c.rank, c.shape, p->array.rank, p->array.shape))
         return tn_fail_at(err, TN_ERR_CORRUPT, f->at[i],
                           "its record says %s, which is not kept in an array of this type and shape",

@@ -87,18 +87,15 @@ static tn_status check_digest(const tn_columns *c, uint32_t i, const tn_digest *
 /* Checks the checksum of each column, and that nothing follows the last row. */
 static tn_status check_end(tn_columns *c, tn_error *err)
 {
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < c->count && !status; i++) {
+    for (uint32_t i = 0; i < c->count; i++) {
         column *col = &c->columns[i];
         tn_digest digest;
-        status = tn_stream_next(&col->stream, &col->bytes, &col->left, err);
-        if (!status)
-            status = tn_stream_digest(&col->stream, &digest, err);
-        if (!status)
-            status = check_digest(c, i, &digest, err);
+        TN_TRY(tn_stream_next(&col->stream, &col->bytes, &col->left, err));
+        TN_TRY(tn_stream_digest(&col->stream, &digest, err));
+        TN_TRY(check_digest(c, i, &digest, err));
     }
     c->ended = true;
-    return status;
+    return TN_OK;
 }
 
 tn_status tn_columns_next(tn_columns *c, uint8_t *out, size_t cap, size_t *n, tn_error *err)
@@ -107,9 +104,7 @@ tn_status tn_columns_next(tn_columns *c, uint8_t *out, size_t cap, size_t *n, tn
     *n = 0;
     if (!c->rows)
         return c->ended ? TN_OK : check_end(c, err);
-    tn_status status = refill(c, &rows, err);
-    if (status)
-        return status;
+    TN_TRY(refill(c, &rows, err));
     for (uint32_t i = 0; i < c->count; i++) {
         column *col = &c->columns[i];
         tn_copy_apart(out + i * c->width, row, col->bytes, c->width, c->width, rows);

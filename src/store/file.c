@@ -368,10 +368,9 @@ tn_status tn_file_add_shard(tn_file *f, const char *path, uint32_t *shard, tn_er
     tn_shard *s = next_shard(f);
     if (!s || !(s->path = tn_arena_text(&f->arena, path, strlen(path))))
         return tn_fail_nomem(err);
-    tn_status status = tn_source_open(path, f->io, &s->source, err);
-    if (!status)
-        *shard = (uint32_t)f->nshards++;
-    return status;
+    TN_TRY(tn_source_open(path, f->io, &s->source, err));
+    *shard = (uint32_t)f->nshards++;
+    return TN_OK;
 }
 
 tn_status tn_file_add_decoded(tn_file *f, const void *data, size_t size, uint32_t *shard, tn_error *err)
@@ -381,10 +380,9 @@ tn_status tn_file_add_decoded(tn_file *f, const void *data, size_t size, uint32_
         return tn_fail_nomem(err);
     s->path = f->shards[0].path;
     s->decoded = true;
-    tn_status status = tn_source_open_memory(data, size, &s->source, err);
-    if (!status)
-        *shard = (uint32_t)f->nshards++;
-    return status;
+    TN_TRY(tn_source_open_memory(data, size, &s->source, err));
+    *shard = (uint32_t)f->nshards++;
+    return TN_OK;
 }
 
 void tn_file_warn(tn_file *f, uint64_t at, const char *format, ...)
@@ -440,11 +438,10 @@ static tn_status probe_text(tn_file *f, uint64_t size, tn_error *err)
     uint8_t *text = malloc(n);
     if (!text)
         return tn_fail_nomem(err);
-    tn_status status = tn_source_read(f->shards[0].source, 0, text, n, err);
-    if (!status)
-        f->format = tn_format_probe(text, n);
+    TN_TRY(tn_source_read(f->shards[0].source, 0, text, n, err));
+    f->format = tn_format_probe(text, n);
     free(text);
-    return status;
+    return TN_OK;
 }
 
 static tn_status not_recognised(bool empty, const tn_format *named, tn_error *err)

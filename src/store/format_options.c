@@ -95,10 +95,9 @@ tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err)
 {
     tn_create_options *o = &w->options;
     unsigned given = 0;
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < o->nformat_options && !status; i++)
-        status = take_option(w, &o->format_options[i], &given, err);
+    for (size_t i = 0; i < o->nformat_options; i++)
+        TN_TRY(take_option(w, &o->format_options[i], &given, err));
     o->format_options = NULL;           /* the caller's: not looked at again */
     o->nformat_options = 0;
-    return status;
+    return TN_OK;
 }

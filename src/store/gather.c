@@ -158,9 +158,7 @@ static tn_status copy_piece(const gathering *w, const box *piece, tn_error *err)
     uint64_t begin = tn_packed_byte(piece->at, w->bits);
     uint64_t n = packed_end(piece->at + span_of(piece) - 1, w->bits) - begin;
     const uint8_t *from;
-    tn_status status = tn_source_get(w->g->source, w->g->at + begin, (size_t)n, w->g->buffer, &from, err);
-    if (status)
-        return status;
+    TN_TRY(tn_source_get(w->g->source, w->g->at + begin, (size_t)n, w->g->buffer, &from, err));
     copy_lines(w, piece, from, begin);
     return tn_source_check_range(w->g->source, w->g->at + begin, n, err);
 }
@@ -226,10 +224,9 @@ tn_status tn_gather_elements(const tn_gather *g, const tn_grid *grid, uint64_t f
 {
     gathering w = { g, grid->bits, out };
     box b;
-    tn_status status = TN_OK;
-    for (b.to = 0; b.to < count && !status; b.to += b.count) {
+    for (b.to = 0; b.to < count; b.to += b.count) {
         choose_box(grid, first + b.to, count - b.to, &b);
-        status = copy_box(&w, &b, err);
+        TN_TRY(copy_box(&w, &b, err));
     }
-    return status;
+    return TN_OK;
 }

@@ -57,34 +57,29 @@ static tn_status load_part(tn_loading *l, tn_loaded *loaded, uint32_t k, tn_erro
 {
     const tn_part *from = &l->tensor->parts[k];
     tn_part *p = &loaded->parts[k];
-    tn_status status = tn_part_readable(l->tensor, from, err);
-    if (status)
-        return status;
+    TN_TRY(tn_part_readable(l->tensor, from, err));
     if (p->data || !p->nbytes) {
         p->data = p->data ? p->data : "";
         return tn_load_check(l, from, err);
     }
     tn_kept kept = { .max_bytes = l->limit ? l->limit : l->in->max_bytes };
     tn_kept_add_part(&kept, l->tensor, from);
-    status = tn_kept_check(&kept, err);
-    if (status)
-        return status;
-    status = tn_load_part(l, from, &loaded->spills[k], err);
+    TN_TRY(tn_kept_check(&kept, err));
+    TN_TRY(tn_load_part(l, from, &loaded->spills[k], err));
     loaded->decoded = true;
     p->data = loaded->spills[k].bytes;
-    return status;
+    return TN_OK;
 }
 
 tn_status tn_load(tn_loading *l, tn_loaded *loaded, tn_error *err)
 {
-    tn_status status = TN_OK;
     loaded->tensor = *l->tensor;
     loaded->tensor.parts = loaded->parts;
-    for (uint32_t k = 0; k < l->tensor->nparts && k < TN_MAX_PARTS && !status; k++) {
+    for (uint32_t k = 0; k < l->tensor->nparts && k < TN_MAX_PARTS; k++) {
         loaded->parts[k] = l->tensor->parts[k];
-        status = load_part(l, loaded, k, err);
+        TN_TRY(load_part(l, loaded, k, err));
     }
-    return status;
+    return TN_OK;
 }
 
 void tn_loaded_free(tn_loaded *loaded)

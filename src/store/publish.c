@@ -84,16 +84,13 @@ static tn_status try_member(tn_writer *w, tn_error *err)
 {
     tn_sink *sink;
     int fd;
-    tn_status status = open_set(w, err);
-    if (!status)
-        status = tn_sink_set_add(w->set, &sink, err);
-    if (!status)
-        status = tn_sink_hold(sink, &fd, err);
-    if (!status)
-        tn_sink_release(sink);
+    TN_TRY(open_set(w, err));
+    TN_TRY(tn_sink_set_add(w->set, &sink, err));
+    TN_TRY(tn_sink_hold(sink, &fd, err));
+    tn_sink_release(sink);
     tn_sink_set_close(w->set);
     w->set = NULL;
-    return status;
+    return TN_OK;
 }
 
 tn_status tn_writer_add_member(tn_writer *w, uint32_t *file, tn_error *err)
@@ -167,18 +164,17 @@ tn_status tn_writer_name_members(tn_writer *w, tn_member_name name, bool with_id
     enum { TRIES = 1000 };
     uint32_t crc = with_id ? crc_of_content(w) : 0;
     bool taken = true;
-    tn_status status = TN_OK;
     if (!with_id)
         return name_all(w, name, NULL, &taken, err);       /* publishing sees to it that none is taken */
-    for (uint32_t salt = 0; salt < TRIES && taken && !status; salt++) {
+    for (uint32_t salt = 0; salt < TRIES && taken; salt++) {
         char id[TN_SET_ID + 1];
         snprintf(id, sizeof id, "%08x", salt ? tn_crc32c(crc, &salt, sizeof salt) : crc);
-        status = name_all(w, name, id, &taken, err);
+        TN_TRY(name_all(w, name, id, &taken, err));
     }
-    if (!status && taken)
-        status = tn_fail(err, TN_ERR_EXISTS, "%d sets of the same content are in its folder: remove some",
-                         TRIES);
-    return status;
+    if (taken)
+        return tn_fail(err, TN_ERR_EXISTS, "%d sets of the same content are in its folder: remove some",
+                       TRIES);
+    return TN_OK;
 }
 
 static bool is_beside(const char *path, const char *other)

@@ -45,9 +45,7 @@ static tn_status read_stream(const tn_file *f, const tn_part *p, uint64_t from, 
 static tn_status read_bytes(const tn_file *f, const tn_part *p, uint64_t from, void *buffer, size_t n,
                             tn_error *err)
 {
-    tn_status status = tn_part_readable(NULL, p, err);
-    if (status)
-        return status;
+    TN_TRY(tn_part_readable(NULL, p, err));
     return tn_part_is_range(p) ? read_raw(f, p, from, buffer, n, err)
                                : read_stream(f, p, from, buffer, n, err);
 }

@@ -53,10 +53,9 @@ tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
         return not_known(t, "encoding", tn_stored_encoding(s), err);
     if (more->opaque)
         return not_known(t, "layout", more->opaque, err);
-    tn_status status = TN_OK;
-    for (int64_t i = 0; more->columns && i < p->array.shape[1] && !status; i++)
-        status = tn_part_readable(t, &more->columns[i], err);
-    return status;
+    for (int64_t i = 0; more->columns && i < p->array.shape[1]; i++)
+        TN_TRY(tn_part_readable(t, &more->columns[i], err));
+    return TN_OK;
 }
 
 /* Never NULL if the part is readable. */
@@ -201,11 +200,8 @@ static tn_status read_block(tn_stream *s, tn_error *err)
     bool far = grid.rank && grid.stride[grid.rank - 1] > 1;
     uint64_t left = s->made_end - s->made, count = 0, first = s->made * 8 / grid.bits;
     size_t n = (size_t)tn_min_u64(left, far ? BLOCK_BYTES : TN_WINDOW);
-    tn_status status = need_block(s, n, err);
-    if (!status)
-        status = need_buffer(&s->in, err);
-    if (status)
-        return status;
+    TN_TRY(need_block(s, n, err));
+    TN_TRY(need_buffer(&s->in, err));
     tn_shape_count(grid.rank, grid.shape, &count);
     /* the last byte may have bits of no element */
     uint64_t want = tn_min_u64((uint64_t)n * 8 / grid.bits, count - first);
@@ -215,7 +211,7 @@ static tn_status read_block(tn_stream *s, tn_error *err)
     tn_gather g = { s->file->shards[stored->shard].source, stored->offset, s->in, TN_WINDOW };
     if (s->whole.source)
         g = (tn_gather){ s->whole.source, 0, s->in, TN_WINDOW };
-    status = tn_gather_elements(&g, &grid, first, want, s->block.bytes, err);
+    tn_status status = tn_gather_elements(&g, &grid, first, want, s->block.bytes, err);
     if (!status && s->unit > 1)
         tn_swap_bytes(s->block.bytes, s->block.bytes, n, s->unit);
     s->block.from = s->made;
@@ -435,10 +431,9 @@ static tn_status decode_whole(tn_stream *s, tn_error *err)
 
 static tn_status open_compressed(tn_stream *s, tn_checksum kind, tn_error *err)
 {
-    tn_status status = begin_decoding(s, err);
-    if (!status)
-        status = tn_hash_begin(&s->hash, kind, err);
-    return status ? status : skip_decoded(s, err);
+    TN_TRY(begin_decoding(s, err));
+    TN_TRY(tn_hash_begin(&s->hash, kind, err));
+    return skip_decoded(s, err);
 }
 
 /* ---- all ---- */
@@ -526,10 +521,9 @@ void tn_stream_swap(tn_stream *s, unsigned unit)
 
 static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    tn_status status = s->next(s, bytes, n, err);
-    if (!status)
-        s->made += *n;
-    return status;
+    TN_TRY(s->next(s, bytes, n, err));
+    s->made += *n;
+    return TN_OK;
 }
 
 /* Wide results of narrow elements take several turns: a window holds so many after the conversion. */

@@ -144,9 +144,7 @@ static tn_status copy_meta(tn_writer *w, const tn_meta *from, tn_meta *to, tn_er
     if (tn_utf8_valid(from->key, n) != n ||
         (from->text && tn_utf8_valid(from->text, strlen(from->text)) != strlen(from->text)))
         return tn_fail(err, TN_ERR_ARGUMENT, "metadata %s is not UTF-8", tn_quote_z(from->key).text);
-    tn_status status = from->text ? TN_OK : check_cbor(w, from, err);
-    if (status)
-        return status;
+    TN_TRY(from->text ? TN_OK : check_cbor(w, from, err));
     to->key = tn_arena_text(&w->arena, from->key, n);
     to->text = from->text ? tn_arena_text(&w->arena, from->text, strlen(from->text)) : NULL;
     to->cbor = from->text ? NULL : tn_arena_copy(&w->arena, from->cbor, from->cbor_size);
@@ -406,11 +404,9 @@ static tn_status copy_tensor_meta(tn_writer *w, const tn_tensor *t, tn_out_entry
     if (!t->nmeta)
         return TN_OK;
     tn_meta *copy = more_of(w, e) ? tn_arena_zalloc(&w->arena, t->nmeta, sizeof *copy) : NULL;
-    tn_status status = copy ? tn_meta_check_unique(t->meta, t->nmeta, TN_NO_OFFSET, err) : tn_fail_nomem(err);
-    for (uint32_t i = 0; i < t->nmeta && !status; i++)
-        status = copy_meta(w, &t->meta[i], &copy[i], err);
-    if (status)
-        return status;
+    TN_TRY(copy ? tn_meta_check_unique(t->meta, t->nmeta, TN_NO_OFFSET, err) : tn_fail_nomem(err));
+    for (uint32_t i = 0; i < t->nmeta; i++)
+        TN_TRY(copy_meta(w, &t->meta[i], &copy[i], err));
     e->more->meta = copy;
     e->more->nmeta = t->nmeta;
     return TN_OK;
@@ -419,9 +415,7 @@ static tn_status copy_tensor_meta(tn_writer *w, const tn_tensor *t, tn_out_entry
 static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *err)
 {
     size_t n = strlen(t->name);
-    tn_status status = still_declaring(w, err);
-    if (status)
-        return status;
+    TN_TRY(still_declaring(w, err));
     if (tn_utf8_valid(t->name, n) != n)
         return tn_fail(err, TN_ERR_ARGUMENT, "tensor name %s is not UTF-8", tn_quote_z(t->name).text);
     if (t->dtype == TN_UNKNOWN)
@@ -672,19 +666,18 @@ static tn_status append_swapped(tn_writer *w, unsigned unit, const uint8_t *data
 static tn_status begin_part(tn_writer *w, size_t entry, tn_error *err)
 {
     tn_out_entry *e = &w->entries[entry];
-    tn_status status = tn_writer_place(w, entry, 0, err);
-    if (!status)
-        status = tn_hash_begin(&w->hash, e->checksum, err);
-    if (!status && is_encoded(e))
-        status = tn_codec_use(&w->encoder, tn_codec_of(e->encoding), err);
+    TN_TRY(tn_writer_place(w, entry, 0, err));
+    TN_TRY(tn_hash_begin(&w->hash, e->checksum, err));
+    if (is_encoded(e))
+        TN_TRY(tn_codec_use(&w->encoder, tn_codec_of(e->encoding), err));
     const tn_codec_state *c = &w->encoder;
-    if (!status && is_encoded(e) && !encoded_whole(e))
-        status = c->codec->stream_begin(c->state, w->options.level, e->nbytes, w->options.jobs, err);
+    if (is_encoded(e) && !encoded_whole(e))
+        TN_TRY(c->codec->stream_begin(c->state, w->options.level, e->nbytes, w->options.jobs, err));
     w->whole.size = 0;
     w->written = 0;
     w->unswapped = 0;
     w->current = entry;
-    return status;
+    return TN_OK;
 }
 
 static tn_status encode_whole(tn_writer *w, tn_error *err)
@@ -753,9 +746,7 @@ static tn_status write_entry(tn_writer *w, size_t entry, const void *data, size_
 static tn_status write_part(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n,
                             tn_error *err)
 {
-    tn_status status = tn_writer_plan(w, err);
-    if (status)
-        return status;
+    TN_TRY(tn_writer_plan(w, err));
     size_t entry = tensor < w->ntensors ? w->first_entry[tensor] + part : w->count;
     if (entry >= w->count || w->entries[entry].tensor != tensor || w->entries[entry].part != part)
         return tn_fail(err, TN_ERR_ARGUMENT, "there is no part %zu of tensor %zu", part, tensor);
@@ -776,10 +767,8 @@ static tn_status copy_written(tn_writer *w, const tn_out_entry *from, const tn_o
     tn_source *written;
     uint64_t shared = 0;
     int fd;
-    tn_status status = tn_sink_hold(sink, &fd, err);
-    if (status)
-        return status;
-    status = tn_source_open_fd(fd, TN_IO_PREAD, &written, err);
+    TN_TRY(tn_sink_hold(sink, &fd, err));
+    tn_status status = tn_source_open_fd(fd, TN_IO_PREAD, &written, err);
     tn_sink_release(sink);
     if (status)
         return status;

@@ -32,9 +32,7 @@ tn_status tn_shape_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, u
     if (!info)
         return TN_ERR_ARGUMENT;
     uint64_t count;
-    tn_status status = tn_shape_count(rank, shape, &count);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_shape_count(rank, shape, &count));
     /* Eight elements take `bits` bytes exactly; counting bits could overflow. */
     uint64_t whole, total;
     uint64_t rest = (count % 8 * info->bits + 7) / 8;
@@ -85,9 +83,7 @@ tn_status tn_array_check_dense(const tn_array *array, const void *data, const ch
                                tn_error *err)
 {
     int64_t dense[TN_MAX_RANK];
-    tn_status status = tn_array_check(array, which, count, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_array_check(array, which, count, err));
     if (*count && !data)
         return tn_fail(err, TN_ERR_ARGUMENT, "the %s has no data", which);
     tn_dense_strides(array->rank, array->shape, dense);

@@ -95,9 +95,7 @@ static tn_status check(const tn_tensor *t, const tn_datatype *datatype, tn_error
     if (!form)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "form %s is not known to this build",
                        tn_quote_z(tn_tensor_form_name(t)).text);
-    tn_status status = check_roles(form, t, err);
-    if (status)
-        return status;
+    TN_TRY(check_roles(form, t, err));
     if (t->scaling && !form->scaled)
         return tn_fail(err, TN_ERR_ARGUMENT, "form \"%s\" has no scales", form->name);
     return form->check(t, datatype, err);

@@ -71,11 +71,8 @@ tn_status tn_layout_check_shape(const char *layout, uint32_t rank, const int64_t
 tn_status tn_layout_order(const char *from, const char *to, uint32_t order[TN_MAX_RANK], tn_error *err)
 {
     uint32_t found[TN_MAX_RANK];
-    tn_status status = check_letters(from, err);
-    if (status == TN_OK)
-        status = check_letters(to, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(check_letters(from, err));
+    TN_TRY(check_letters(to, err));
     size_t rank = strlen(to);
     if (strlen(from) != rank)
         return tn_fail(err, TN_ERR_ARGUMENT, "layout %s has %zu letters but layout %s has %zu",
@@ -96,9 +93,7 @@ tn_status tn_layout_strides(const char *layout, const int64_t *shape, const char
 {
     uint32_t order[TN_MAX_RANK];
     int64_t strides[TN_MAX_RANK], next = 1;
-    tn_status status = tn_layout_order(layout, memory, order, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_layout_order(layout, memory, order, err));
     size_t rank = strlen(memory);
     bool fits = true;
     for (size_t i = rank; i-- > 0; ) {

@@ -474,9 +474,7 @@ static tn_status run(comparison *c, tn_error *err)
         .work = work, .join = join, .context = c, .scratch_size = sizeof(sides),
         .result_size = sizeof(outcome), .free_scratch = free_sides,
     };
-    tn_status status = tn_walk_run(&c->walk, &c->items, &task, err);
-    if (status)
-        return status;
+    TN_TRY(tn_walk_run(&c->walk, &c->items, &task, err));
     choose_again(c);
     return tn_walk_run(&c->walk, &c->items, &task, err);
 }

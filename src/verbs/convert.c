@@ -92,10 +92,9 @@ static tn_status check_rules(const conversion *c, tn_error *err)
                            "expected at most one '*' on each side of %s, and on the left if on the right",
                            tn_quote_z(c->o.rename[i]).text);
     }
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < c->o.ncasts && !status; i++)
-        status = tn_cast_rule_check(&c->o.casts[i], err);
-    return status;
+    for (size_t i = 0; i < c->o.ncasts; i++)
+        TN_TRY(tn_cast_rule_check(&c->o.casts[i], err));
+    return TN_OK;
 }
 
 static size_t rule_count(const tn_convert_options *o)
@@ -174,10 +173,9 @@ static tn_status find_rules(conversion *c, const tn_tensor *t, tn_tensor_rules *
 /* What cannot be read cannot be changed either: nothing behind this meets a type that has no row. */
 static tn_status check_parts(const tn_tensor *t, tn_error *err)
 {
-    tn_status status = TN_OK;
-    for (uint32_t k = 0; k < t->nparts && !status; k++)
-        status = tn_part_readable(t, &t->parts[k], err);
-    return status;
+    for (uint32_t k = 0; k < t->nparts; k++)
+        TN_TRY(tn_part_readable(t, &t->parts[k], err));
+    return TN_OK;
 }
 
 static const char *name_of(const conversion *c, size_t i)
@@ -345,9 +343,7 @@ static tn_status choose_next(conversion *c, tn_error *err)
     tn_stored_as how[TN_MAX_PARTS];
     if (c->names && !(c->names[i] = new_name(c, t->name)))
         return tn_fail_nomem(err);
-    tn_status status = plan_tensor(c, t, i, err);
-    if (status)
-        return status;
+    TN_TRY(plan_tensor(c, t, i, err));
     c->count++;
     const tn_tensor new = declared(c, i, parts);
     return tn_in_tensor(choose_storage(c, i, &new, how, err), t->name, err);
@@ -509,12 +505,9 @@ static tn_status add_tensor(conversion *c, size_t i, tn_error *err)
     tn_stored_as how[TN_MAX_PARTS];
     tn_tensor new = declared(c, i, parts);
     choose_storage(c, i, &new, how, NULL);
-    tn_status status = find_tie(c, i, &new, how, err);
-    if (!status)
-        status = in_output(c, tn_writer_add_as(c->writer, &new, how, err), err);
-    if (!status)
-        status = tn_writer_set_properties(c->writer, tn_file_properties(c->in, c->walk.tensors[i]), err);
-    return status;
+    TN_TRY(find_tie(c, i, &new, how, err));
+    TN_TRY(in_output(c, tn_writer_add_as(c->writer, &new, how, err), err));
+    return tn_writer_set_properties(c->writer, tn_file_properties(c->in, c->walk.tensors[i]), err);
 }
 
 /* ---- all ---- */
@@ -523,12 +516,11 @@ static tn_status add_all(conversion *c, tn_error *err)
 {
     size_t n;
     const tn_meta *meta = tn_file_meta(c->in, &n);
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < n && !status; i++)
-        status = in_output(c, tn_writer_add_meta(c->writer, &meta[i], err), err);
-    for (size_t i = 0; i < c->count && !status; i++)
-        status = add_tensor(c, i, err);
-    return status ? status : in_output(c, tn_writer_plan(c->writer, err), err);
+    for (size_t i = 0; i < n; i++)
+        TN_TRY(in_output(c, tn_writer_add_meta(c->writer, &meta[i], err), err));
+    for (size_t i = 0; i < c->count; i++)
+        TN_TRY(add_tensor(c, i, err));
+    return in_output(c, tn_writer_plan(c->writer, err), err);
 }
 
 static void report_one(const conversion *c, size_t i)

@@ -121,12 +121,10 @@ static tn_status describe_sparse(const tn_file *file, tn_raw_subject *s, tn_aren
                                  tn_error *err)
 {
     const tn_tensor *t = s->tensor;
-    tn_status status = TN_OK;
-    for (uint32_t k = 0; k < t->nparts && !status; k++)
-        status = read_numbers(file, &t->parts[k], arena, &s->data[k], err);
-    if (!status)
-        status = tn_raw_describe(s, arena, d, err);
-    return status ? status : tn_raw_check(d, TN_NO_OFFSET, TN_ERR_CORRUPT, err);
+    for (uint32_t k = 0; k < t->nparts; k++)
+        TN_TRY(read_numbers(file, &t->parts[k], arena, &s->data[k], err));
+    TN_TRY(tn_raw_describe(s, arena, d, err));
+    return tn_raw_check(d, TN_NO_OFFSET, TN_ERR_CORRUPT, err);
 }
 
 /* A dense tensor, or one of codes with scales. */
@@ -138,11 +136,8 @@ static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena 
     bool typed = tn_form_has_datatype(t);
     tn_raw_place places[TN_MAX_PARTS];
     tn_buf own = { 0 };
-    tn_status status = TN_OK;
-    for (uint32_t k = 1; k < 3 && k < t->nparts && !typed && !status; k++)
-        status = read_numbers(file, &t->parts[k], arena, &numbers[k], err);
-    if (status)
-        return status;
+    for (uint32_t k = 1; k < 3 && k < t->nparts && !typed; k++)
+        TN_TRY(read_numbers(file, &t->parts[k], arena, &numbers[k], err));
     find_places(file, t, places);
     s->places = typed ? places : NULL;
     place(file, &t->parts[0], s);
@@ -151,7 +146,7 @@ static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena 
     s->scale = numbers[1];
     s->zero = numbers[2];
     s->own = &own;
-    status = tn_raw_describe(s, arena, d, err);
+    tn_status status = tn_raw_describe(s, arena, d, err);
     tn_buf_free(&own);
     return status;
 }

@@ -82,10 +82,8 @@ static tn_status write_edited(tn_file *f, tn_listener listener, uint64_t *shared
 {
     const tn_source *source = f->shards[0].source;
     int fd;
-    tn_status status = tn_source_hold(source, &fd, err);
-    if (status)
-        return status;
-    status = write_locked(f, fd, listener, shared, err);
+    TN_TRY(tn_source_hold(source, &fd, err));
+    tn_status status = write_locked(f, fd, listener, shared, err);
     tn_source_release(source);
     return status;
 }
@@ -110,10 +108,8 @@ static tn_status run(tn_listener listener, const tn_meta_edit *edits, size_t ned
                      tn_error *err)
 {
     tn_file *f;
-    tn_status status = tn_open(listener.path, NULL, &f, err);
-    if (status)
-        return status;
-    status = check_editable(f, err);
+    TN_TRY(tn_open(listener.path, NULL, &f, err));
+    tn_status status = check_editable(f, err);
     for (size_t i = 0; i < nedits && !status; i++)
         status = apply(f, &edits[i], err);
     if (!status)

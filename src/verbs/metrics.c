@@ -440,10 +440,8 @@ static tn_status find_codes(tn_limiter *l, tn_error *err)
         tn_last_codes(l->decoder->datatype, l->codes);
         return TN_OK;
     }
-    tn_status status = tn_datatype_parse(s->datatype, &own, err);
-    if (status)
-        return status;
-    status = tn_datatype_store_codes(own, s->store, stored, err);
+    TN_TRY(tn_datatype_parse(s->datatype, &own, err));
+    tn_status status = tn_datatype_store_codes(own, s->store, stored, err);
     if (!status) {
         tn_last_codes(own, l->codes);
         l->codes[0] = stored[l->codes[0]];

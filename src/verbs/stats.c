@@ -147,10 +147,8 @@ static tn_status plan_tensor(survey *s, size_t i, tn_error *err)
     const tn_tensor *t = s->walk.tensors[i];
     tn_value_plan *plan = tn_arena_zalloc(&s->arena, 1, sizeof *plan);
     tn_error why;
-    tn_status status = tn_keep_scales(&s->held, t, err);
-    if (status)
-        return status;
-    status = plan ? tn_plan_values(s->file, t, &s->arena, plan, &why) : tn_fail_nomem(&why);
+    TN_TRY(tn_keep_scales(&s->held, t, err));
+    tn_status status = plan ? tn_plan_values(s->file, t, &s->arena, plan, &why) : tn_fail_nomem(&why);
     if (status == TN_ERR_NOMEM || status == TN_ERR_IO) {
         if (err)
             *err = why;
@@ -166,15 +164,13 @@ static tn_status plan_tensor(survey *s, size_t i, tn_error *err)
 
 static tn_status plan(survey *s, tn_error *err)
 {
-    tn_status status = tn_walk_choose(&s->walk, s->file, s->o.only, s->o.nonly, err);
-    if (status)
-        return status;
+    TN_TRY(tn_walk_choose(&s->walk, s->file, s->o.only, s->o.nonly, err));
     s->plans = tn_arena_zalloc(&s->arena, s->walk.count, sizeof *s->plans);
     if (!s->plans)
         return tn_fail_nomem(err);
-    for (size_t i = 0; i < s->walk.count && !status; i++)
-        status = plan_tensor(s, i, err);
-    return status;
+    for (size_t i = 0; i < s->walk.count; i++)
+        TN_TRY(plan_tensor(s, i, err));
+    return TN_OK;
 }
 
 static void free_stream(void *stream) { tn_value_stream_free(stream); }

@@ -92,9 +92,7 @@ static bool is_zero(const uint8_t *bytes, size_t n)
 static tn_status take_header(reader *r, record *s, uint64_t *rank, tn_error *err)
 {
     uint8_t h[BTF_HEADER];
-    tn_status status = take(r, s, h, sizeof h, "header", err);
-    if (status)
-        return status;
+    TN_TRY(take(r, s, h, sizeof h, "header", err));
     *rank = tn_load_u64le(h);
     s->e.dtype = type_of(h[8]);
     s->layout = h[9];
@@ -265,16 +263,15 @@ static tn_status read_records(reader *r, uint64_t n, tn_error *err)
 {
     enum { MANY = 512 };
     uint8_t offsets[MANY * BTF_WORD];
-    tn_status status = TN_OK;
-    for (uint64_t first = 0; first < n && !status; first += MANY) {
+    for (uint64_t first = 0; first < n; first += MANY) {
         size_t count = n - first < MANY ? (size_t)(n - first) : MANY;
         uint64_t at = BTF_WORD * (1 + first);
-        status = tn_source_read(r->source, at, offsets, count * BTF_WORD, err);
-        for (size_t i = 0; i < count && !status; i++)
-            status = read_tensor(r, (size_t)first + i, at + i * BTF_WORD,
-                                 tn_load_u64le(offsets + i * BTF_WORD), err);
+        TN_TRY(tn_source_read(r->source, at, offsets, count * BTF_WORD, err));
+        for (size_t i = 0; i < count; i++)
+            TN_TRY(read_tensor(r, (size_t)first + i, at + i * BTF_WORD, tn_load_u64le(offsets + i * BTF_WORD),
+                               err));
     }
-    return status;
+    return TN_OK;
 }
 
 static tn_status read_table(reader *r, tn_error *err)
@@ -325,9 +322,7 @@ static tn_status check_gap(reader *r, const tn_piece *last, uint64_t end, tn_err
     uint64_t from = last ? last->end : r->table_end;
     size_t padding = last ? (size_t)(-(last->end - last->begin) % BTF_WORD) : 0;
     padding = padding < end - from ? padding : (size_t)(end - from);
-    tn_status status = tn_source_read(r->source, from, bytes, padding, err);
-    if (status)
-        return status;
+    TN_TRY(tn_source_read(r->source, from, bytes, padding, err));
     if (!is_zero(bytes, padding))
         tn_file_warn(r->file, from, "tensor \"%s\": its padding is not 0", name_of(r, last));
     from += padding;

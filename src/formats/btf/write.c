@@ -74,11 +74,9 @@ static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
 {
     const tn_out_entry *e = first_entry(w, i);
     const tn_tensor *t = e->more->whole;
-    tn_status status = check_form(t, err);
-    for (uint32_t k = 0; k < t->nparts && !status; k++)
-        status = check_part(&t->parts[k], &e[k], err);
-    if (status)
-        return status;
+    TN_TRY(check_form(t, err));
+    for (uint32_t k = 0; k < t->nparts; k++)
+        TN_TRY(check_part(&t->parts[k], &e[k], err));
     const tn_dtype_info *index = is_coo(t) ? tn_dtype_get(t->parts[1].array.dtype) : NULL;
     if (index && index->bits != 64)
         return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "coo,index=int64",

@@ -249,9 +249,7 @@ static tn_status keep(tn_mtx_reader *r, const void *data, const tn_array *a, con
     tn_array_nbytes(a, &nbytes);
     *part = (tn_part){ .role = "indices", .array = *a, .nbytes = nbytes };
     tn_stored stored = { .size = nbytes, .type = type, .order = TN_HOST_ORDER };
-    tn_status status = tn_file_add_decoded(r->file, data, (size_t)nbytes, &stored.shard, r->err);
-    if (status)
-        return status;
+    TN_TRY(tn_file_add_decoded(r->file, data, (size_t)nbytes, &stored.shard, r->err));
     part->stored = tn_file_keep_stored(r->file, &stored, &(tn_stored_more){ .encoding_name = "text" });
     return part->stored ? TN_OK : tn_fail_nomem(r->err);
 }

@@ -150,27 +150,25 @@ static tn_status put_value(output *o, uint64_t i, tn_error *err)
 
 static tn_status put_entries(output *o, tn_error *err)
 {
-    tn_status status = TN_OK;
-    for (uint64_t i = 0; i < o->m->entries && !status; i++) {
+    for (uint64_t i = 0; i < o->m->entries; i++) {
         uint64_t row = tn_mtx_index(o->m, i, 0), column = tn_mtx_index(o->m, i, 1);
         if (o->w->options.mtx_symmetric && column > row)
             continue;
         o->next = tn_mtx_put_u64(row + 1, o->next);
         *o->next++ = ' ';
         o->next = tn_mtx_put_u64(column + 1, o->next);
-        status = put_value(o, i, err);
+        TN_TRY(put_value(o, i, err));
     }
-    return status;
+    return TN_OK;
 }
 
 static tn_status put_columns(output *o, tn_error *err)
 {
     uint64_t rows = (uint64_t)o->m->tensor->shape[0], columns = (uint64_t)o->m->tensor->shape[1];
-    tn_status status = TN_OK;
-    for (uint64_t column = 0; rows && column < columns && !status; column++)
-        for (uint64_t row = o->w->options.mtx_symmetric ? column : 0; row < rows && !status; row++)
-            status = put_value(o, row * columns + column, err);
-    return status;
+    for (uint64_t column = 0; rows && column < columns; column++)
+        for (uint64_t row = o->w->options.mtx_symmetric ? column : 0; row < rows; row++)
+            TN_TRY(put_value(o, row * columns + column, err));
+    return TN_OK;
 }
 
 static uint64_t lines_of(const tn_mtx_matrix *m, bool symmetric)

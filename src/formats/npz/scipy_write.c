@@ -163,19 +163,18 @@ static tn_status split_rows(tn_writer *w, const tn_source *written, uint8_t *win
     const tn_out_entry *e = &w->entries[1];
     size_t size = tn_dtype_get(e->dtype)->bits / 8, most = TN_WINDOW / (RANK * size);
     uint64_t rows = e->nbytes / (RANK * size);
-    tn_status status = TN_OK;
-    for (uint64_t done = 0; done < rows && !status; done += most) {
+    for (uint64_t done = 0; done < rows; done += most) {
         size_t n = rows - done < most ? (size_t)(rows - done) : most;
         uint8_t *column = window + TN_WINDOW;
-        status = tn_source_read(written, e->offset + done * RANK * size, window, n * RANK * size, err);
-        for (size_t k = 0; k < RANK && !status; k++) {
+        TN_TRY(tn_source_read(written, e->offset + done * RANK * size, window, n * RANK * size, err));
+        for (size_t k = 0; k < RANK; k++) {
             tn_npz_member *m = &p->members[ROW + k];
             tn_copy_apart(column, size, window + k * size, RANK * size, size, n);
             m->crc = tn_crc32(m->crc, column, n * size);
-            status = tn_writer_put(w, e->file, m->data + done * size, column, n * size, err);
+            TN_TRY(tn_writer_put(w, e->file, m->data + done * size, column, n * size, err));
         }
     }
-    return status;
+    return TN_OK;
 }
 
 static tn_status split_indices(tn_writer *w, tn_error *err)
@@ -184,11 +183,9 @@ static tn_status split_indices(tn_writer *w, tn_error *err)
     tn_source *written;
     if (w->dry_run || !e->nbytes)
         return TN_OK;
-    tn_status status = tn_source_open_fd(tn_sink_fd(w->files[e->file].sink), TN_IO_PREAD, &written, err);
-    if (status)
-        return status;
+    TN_TRY(tn_source_open_fd(tn_sink_fd(w->files[e->file].sink), TN_IO_PREAD, &written, err));
     uint8_t *window = malloc(TN_WINDOW + TN_WINDOW / RANK);
-    status = window ? split_rows(w, written, window, err) : tn_fail_nomem(err);
+    tn_status status = window ? split_rows(w, written, window, err) : tn_fail_nomem(err);
     free(window);
     tn_source_close(written);
     return status;

@@ -240,9 +240,7 @@ tn_status tn_raw_describe(const tn_raw_subject *s, tn_arena *arena, tn_descripto
                           .byte_order = TN_HOST_ORDER };
     m.nomem |= !d->base_type || !d->name;
     describe_shape(&m);
-    tn_status status = sparse ? tn_raw_describe_sparse(s, arena, &d->sparse, err) : TN_OK;
-    if (status)
-        return status;
+    TN_TRY(sparse ? tn_raw_describe_sparse(s, arena, &d->sparse, err) : TN_OK);
     if (!d->sparse.format)
         describe_memory(&m);
     if (s->scale)

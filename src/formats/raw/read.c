@@ -555,12 +555,11 @@ static tn_status tie(tn_file *f, tn_error *err)
 
 static tn_status read_all(reader *r, tn_error *err)
 {
-    tn_status status = check_all(r, err);
-    if (!status)
-        status = open_shards(r, err);
-    for (size_t i = 0; i < r->set->count && !status; i++)
-        status = tn_in_tensor(read_descriptor(r, i, err), r->set->items[i].name, err);
-    return status ? status : tie(r->file, err);
+    TN_TRY(check_all(r, err));
+    TN_TRY(open_shards(r, err));
+    for (size_t i = 0; i < r->set->count; i++)
+        TN_TRY(tn_in_tensor(read_descriptor(r, i, err), r->set->items[i].name, err));
+    return tie(r->file, err);
 }
 
 static tn_status open_raw(tn_file *file, tn_error *err)

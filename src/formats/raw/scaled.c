@@ -192,15 +192,12 @@ static tn_status place_part(tn_file *f, const tn_entry *e, uint64_t offset, tn_p
 
 tn_status tn_raw_take_datatype(tn_file *f, tn_raw_scaled *s, tn_entry *e, tn_error *err)
 {
-    tn_status status = TN_OK;
     if (!s->scaling.datatype || !s->shape)
         return tn_fail_at(err, TN_ERR_CORRUPT, e->at, TN_RAW_OWN
                           ": expected datatype and shape with the scheme \"" SCHEME "\" but found no %s",
                           s->shape ? "datatype" : "shape");
-    for (uint32_t k = 0; k < s->nparts && !status; k++)
-        status = place_part(f, e, s->offsets[k], &s->parts[k], err);
-    if (status)
-        return status;
+    for (uint32_t k = 0; k < s->nparts; k++)
+        TN_TRY(place_part(f, e, s->offsets[k], &s->parts[k], err));
     s->scaling.axis = -1;
     e->form = TN_FORM_SCALED;
     e->scaling = tn_scaling_keep(&f->arena, &s->scaling, &f->datatype);

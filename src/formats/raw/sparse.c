@@ -101,9 +101,7 @@ tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena,
     const tn_array *indices = &t->parts[1].array;
     const void *const *data = subject->data;
     size_t n = (size_t)t->parts[0].array.shape[0];
-    tn_status status = tn_in_tensor(check_values(t, data[0], err), t->name, err);
-    if (status)
-        return status;
+    TN_TRY(tn_in_tensor(check_values(t, data[0], err), t->name, err));
     *s = (tn_wia_sparse){
         .format = "CSR", .rank = t->rank, .nindices = n, .value_type = t->dtype, .values = data[0],
         .nvalues = n, .index_type = indices->dtype == TN_INT32 ? TN_INT32 : TN_INT64,

@@ -32,9 +32,7 @@ static bool is_number(const tn_writer *w, const tn_out_entry *e)
 static tn_status check_sparse(const tn_tensor *t, uint64_t *least, tn_error *err)
 {
     tn_dtype index = t->parts[1].array.dtype;
-    tn_status status = tn_raw_check_sparse(t, err);
-    if (status)
-        return status;
+    TN_TRY(tn_raw_check_sparse(t, err));
     if (index != TN_INT32 && index != TN_INT64)
         return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM,
                          t->form == TN_FORM_COO ? "coo,index=int64" : "csr,index=int64",

@@ -46,9 +46,7 @@ tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_t
         return tn_fail_at(err, TN_ERR_TRUNCATED, 0,
                           "expected at least 8 bytes of header length but the file has %llu bytes",
                           (unsigned long long)size);
-    tn_status status = tn_source_read(s->source, 0, length, sizeof length, err);
-    if (status)
-        return status;
+    TN_TRY(tn_source_read(s->source, 0, length, sizeof length, err));
     uint64_t n = tn_load_u64le(length);
     if (n > TN_ST_HEADER_MAX)
         return tn_fail_at(err, TN_ERR_LIMIT, 0, "expected a header of at most %u bytes but found %llu",
@@ -58,9 +56,7 @@ tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_t
                           "the header takes %llu bytes but the file has %llu after its length",
                           (unsigned long long)n, (unsigned long long)(size - LENGTH_BYTES));
     const uint8_t *text;
-    status = tn_source_copy(s->source, LENGTH_BYTES, n, arena, &text, err);
-    if (status)
-        return status;
+    TN_TRY(tn_source_copy(s->source, LENGTH_BYTES, n, arena, &text, err));
     if (n == 0 || text[0] != '{')
         return tn_fail_at(err, TN_ERR_CORRUPT, LENGTH_BYTES,
                           "expected the header to begin with '{' but found %s",

@@ -177,10 +177,8 @@ static tn_status read_fill(tn_rule_reading *r, unsigned key, tn_text name, tn_te
 static tn_status read_padding(tn_rule_reading *r, tn_text pair, tn_pad_rule *rule)
 {
     tn_text key = { NULL, 0 }, value = { NULL, 0 };
-    tn_status status = tn_rule_pair(r, pair, &key, &value);
+    TN_TRY(tn_rule_pair(r, pair, &key, &value));
     uint64_t multiple = 0;
-    if (status)
-        return status;
     if (tn_text_is(key, "value") || tn_text_is(key, "compat"))
         return read_fill(r, tn_text_is(key, "value") ? FILL_VALUE : FILL_COMPAT, key, value, rule);
     if (rule->count == TN_MAX_RANK)
@@ -245,11 +243,9 @@ static tn_status read_form_key(tn_rule_reading *r, tn_text pair, tn_sparse_optio
     enum { THRESHOLD, DUPLICATES, INDEX, COUNT };
     static const char *const names[COUNT] = { "threshold", "duplicates", "index" };
     tn_text key = { NULL, 0 }, value = { NULL, 0 };
-    tn_status status = tn_rule_pair(r, pair, &key, &value);
+    TN_TRY(tn_rule_pair(r, pair, &key, &value));
     unsigned i = 0;
     int found = 0;
-    if (status)
-        return status;
     while (i < COUNT && !tn_text_is(key, names[i]))
         i++;
     if (i == COUNT)
@@ -279,17 +275,16 @@ tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err
     tn_rule_reading r = { .text = text, .err = err };
     const char *equals;
     tn_text form, head = tn_rule_head(&r, &form, &equals);
-    tn_status status = tn_rule_glob(&r, equals, read.glob);
-    if (!status && !take_form(form, &read.form))
-        status = tn_rule_fail(&r, form, "no form (dense, coo, csr)");
-    for (const char *at = text + head.len; *at && !status;) {
+    TN_TRY(tn_rule_glob(&r, equals, read.glob));
+    if (!take_form(form, &read.form))
+        TN_TRY(tn_rule_fail(&r, form, "no form (dense, coo, csr)"));
+    for (const char *at = text + head.len; *at;) {
         tn_text pair = { at + 1, strcspn(at + 1, ",") };
-        status = read_form_key(&r, pair, &read.options);
+        TN_TRY(read_form_key(&r, pair, &read.options));
         at = pair.ptr + pair.len;
     }
-    if (!status && read.options.index != TN_UNKNOWN && read.form == TN_FORM_DENSE)
-        status = tn_fail(err, TN_ERR_ARGUMENT, "index is for coo and csr: a dense tensor has none");
-    if (!status)
-        *rule = read;
-    return status;
+    if (read.options.index != TN_UNKNOWN && read.form == TN_FORM_DENSE)
+        return tn_fail(err, TN_ERR_ARGUMENT, "index is for coo and csr: a dense tensor has none");
+    *rule = read;
+    return TN_OK;
 }

@@ -194,9 +194,7 @@ static tn_status no_such_key(const tn_rule_reading *r, tn_text key)
 static tn_status read_pair(tn_rule_reading *r, tn_text pair, tn_cast_rule *rule)
 {
     tn_text key = { NULL, 0 }, value = { NULL, 0 };
-    tn_status status = tn_rule_pair(r, pair, &key, &value);
-    if (status)
-        return status;
+    TN_TRY(tn_rule_pair(r, pair, &key, &value));
     unsigned i = 0;
     while (i < KEYS && !tn_text_is(key, keys[i].name))
         i++;

@@ -24,15 +24,11 @@ static tn_status read_part(const tn_view *v, uint32_t k, const void **data, tn_e
     *data = p->data;
     if (p->data)
         return TN_OK;
-    tn_status status = tn_kept_check_part(v->place->file, t, &t->parts[k], err);
-    if (status)
-        return status;
+    TN_TRY(tn_kept_check_part(v->place->file, t, &t->parts[k], err));
     tn_loading loading = { .in = v->place->file, .tensor = t };
     void *copy = tn_arena_alloc(v->arena, (size_t)p->nbytes);
     *data = copy;
-    status = tn_load_check(&loading, &t->parts[k], err);
-    if (status)
-        return status;
+    TN_TRY(tn_load_check(&loading, &t->parts[k], err));
     return copy ? tn_part_read(v->place->file, &t->parts[k], copy, (size_t)p->nbytes, err)
                 : tn_fail_nomem(err);
 }
@@ -83,9 +79,7 @@ static tn_status add_scales(tn_view *v, quantizing *q, const tn_quantize_task *t
 {
     bool zeros = q->affine.has_zeros || !q->affine.symmetric;
     int64_t *extent = tn_arena_zalloc(v->arena, 1, sizeof *extent);
-    tn_status status = tn_scale_index_for(v->tensor.rank, v->tensor.shape, q->affine.axis, &q->index, err);
-    if (status)
-        return status;
+    TN_TRY(tn_scale_index_for(v->tensor.rank, v->tensor.shape, q->affine.axis, &q->index, err));
     uint64_t count = q->index.count;
     q->scale = tn_arena_zalloc(v->arena, (size_t)count, sizeof *q->scale);
     q->zero = zeros ? tn_arena_zalloc(v->arena, (size_t)count, sizeof *q->zero) : NULL;
@@ -136,25 +130,21 @@ static tn_status check_search(const tn_view *v, const quantizing *q, tn_error *e
     tn_scale_tally *tally;
     if (q->options.rule == TN_SCALE_GIVEN)
         return TN_OK;
-    tn_status status = tn_scale_tally_new(&q->affine, &q->options, v->input->parts[0].array.dtype, q->index,
-                                          &tally, err);
-    if (!status)
-        tn_scale_tally_free(tally);
-    return status;
+    TN_TRY(tn_scale_tally_new(&q->affine, &q->options, v->input->parts[0].array.dtype, q->index, &tally,
+                              err));
+    tn_scale_tally_free(tally);
+    return TN_OK;
 }
 
 static tn_status describe_quantize(tn_view *v, const void *options, tn_error *err)
 {
     const tn_quantize_task *task = options;
     quantizing *q = new_quantizing(v, task);
-    tn_status status = q ? check_floats(v, err) : tn_fail_nomem(err);
-    if (!status)
-        status = add_scales(v, q, task, err);
-    if (status)
-        return status;
+    TN_TRY(q ? check_floats(v, err) : tn_fail_nomem(err));
+    TN_TRY(add_scales(v, q, task, err));
     tn_affine_task plan = { .affine = &q->affine, .values = v->input->parts[0].array.dtype, .index = q->index,
                             .scale = q->scale, .zero = q->zero, .options = &q->options };
-    status = tn_affine_plan_make(&q->plan, &plan, err);
+    tn_status status = tn_affine_plan_make(&q->plan, &plan, err);
     q->plan.name = task->name;
     if (!status)
         status = check_search(v, q, err);
@@ -205,10 +195,9 @@ static tn_status add_item(void *context, uint64_t item, unsigned worker, tn_scal
     const uint8_t *bytes;
     if (v->step == &tn_step_stored && !v->memory)
         return add_stored(s, first, n, w, tally, err);
-    tn_status status = tn_view_read(v, first, (size_t)n, w, &bytes, err);
-    if (!status)
-        tn_scale_tally_add(tally, bytes, first, (size_t)n);
-    return status;
+    TN_TRY(tn_view_read(v, first, (size_t)n, w, &bytes, err));
+    tn_scale_tally_add(tally, bytes, first, (size_t)n);
+    return TN_OK;
 }
 
 static tn_status item_done(void *context, uint64_t item, unsigned result, tn_error *err)
@@ -250,15 +239,12 @@ static tn_status find_scales(tn_view *v, const tn_preparing *p, tn_error *err)
     const tn_scale_source source = { .add = add_item, .done = item_done, .context = &s,
                                      .items = tn_div_up_u64(values->count, s.each) };
     const tn_tensor *t = &values->tensor;
-    tn_status status = tn_scale_index_for(t->rank, t->shape, affine.axis, &index, err);
-    if (!status)
-        status = tn_scale_tally_new(&affine, &q->options, values->parts[0].array.dtype, index, &tally, err);
-    if (!status)
-        status = tn_scale_search(tally, &source, tn_pool_jobs(p->pool), err);
-    if (!status)
-        tn_scale_tally_scales(tally, q->scale, q->zero);
+    TN_TRY(tn_scale_index_for(t->rank, t->shape, affine.axis, &index, err));
+    TN_TRY(tn_scale_tally_new(&affine, &q->options, values->parts[0].array.dtype, index, &tally, err));
+    TN_TRY(tn_scale_search(tally, &source, tn_pool_jobs(p->pool), err));
+    tn_scale_tally_scales(tally, q->scale, q->zero);
     tn_scale_tally_free(tally);
-    return status;
+    return TN_OK;
 }
 
 static tn_status prepare_quantize(tn_view *v, const tn_preparing *p, tn_error *err)
@@ -296,19 +282,16 @@ static tn_status describe_dequantize(tn_view *v, const void *options, tn_error *
     if (tn_dtype_get(task->to)->kind != TN_KIND_FLOAT)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a scaled tensor becomes a float type, and from there any other");
-    tn_status status = made ? tn_view_scales(v->input, &plan.scale, &plan.zero, err) : tn_fail_nomem(err);
-    if (!status)
-        status = tn_scale_index_for(v->tensor.rank, v->tensor.shape, v->tensor.scaling->axis, &plan.index,
-                                    err);
-    if (!status)
-        status = tn_affine_plan_make(made, &plan, err);
-    if (!status && task->cast)
-        status = tn_affine_plan_cast(made, task->cast, err);
+    TN_TRY(made ? tn_view_scales(v->input, &plan.scale, &plan.zero, err) : tn_fail_nomem(err));
+    TN_TRY(tn_scale_index_for(v->tensor.rank, v->tensor.shape, v->tensor.scaling->axis, &plan.index, err));
+    TN_TRY(tn_affine_plan_make(made, &plan, err));
+    if (task->cast)
+        TN_TRY(tn_affine_plan_cast(made, task->cast, err));
     v->tensor.form = TN_FORM_DENSE;
     v->tensor.scaling = NULL;
     v->tensor.nparts = 1;
     v->tensor.dtype = v->parts[0].array.dtype = task->to;
-    return status ? status : tn_view_resize(v, v->parts[0].array.rank, tn_view_shape(v), err);
+    return tn_view_resize(v, v->parts[0].array.rank, tn_view_shape(v), err);
 }
 
 static tn_status apply_dequantize(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
@@ -336,9 +319,7 @@ static tn_status plan_requantize(const tn_view *v, quantizing *q, tn_error *err)
     const tn_requantize_options o = requantize_options(q);
     const tn_scales to = { .axis = q->affine.axis, .scale = q->scale, .zero = q->zero };
     tn_scales from = { .axis = v->input->tensor.scaling->axis };
-    tn_status status = tn_view_scales(v->input, &from.scale, &from.zero, err);
-    if (status)
-        return status;
+    TN_TRY(tn_view_scales(v->input, &from.scale, &from.zero, err));
     return tn_requant_plan_make(&q->recode, q->affine.codes, &to, v->input->parts[0].array.dtype, &from,
                                 v->tensor.rank, v->tensor.shape, &o, err);
 }
@@ -347,12 +328,10 @@ static tn_status describe_requantize(tn_view *v, const void *options, tn_error *
 {
     const tn_quantize_task *task = options;
     quantizing *q = new_quantizing(v, task);
-    tn_status status = q ? add_scales(v, q, task, err) : tn_fail_nomem(err);
-    if (!status)
-        status = tn_affine_range(&q->affine, q->affine.range, err);
-    if (!status)
-        status = plan_requantize(v, q, err);
-    return status ? status : declare_codes(v, q, err);
+    TN_TRY(q ? add_scales(v, q, task, err) : tn_fail_nomem(err));
+    TN_TRY(tn_affine_range(&q->affine, q->affine.range, err));
+    TN_TRY(plan_requantize(v, q, err));
+    return declare_codes(v, q, err);
 }
 
 /* The power of two at which no code is cut. */

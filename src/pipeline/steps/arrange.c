@@ -217,9 +217,7 @@ static tn_status copy_packed(const tn_view *v, const places *p, uint64_t first, 
         copy_elements(p, first, n, out);
         return TN_OK;
     }
-    tn_status status = tn_worker_buffer(w, v, 1, n, &codes, err);
-    if (status)
-        return status;
+    TN_TRY(tn_worker_buffer(w, v, 1, n, &codes, err));
     unpack_range(p, first, n, codes);
     for (size_t i = 0; i < n; i++)
         tn_packed_put(out, i, p->bits, (uint8_t)(codes[i] & ((1u << p->bits) - 1)));
@@ -344,11 +342,8 @@ static tn_status describe_pad(tn_view *v, const void *options, tn_error *err)
     int64_t *physical = tn_arena_copy(v->arena, v->parts[0].array.shape, rank * sizeof *physical);
     if (!p || !physical)
         return tn_fail_nomem(err);
-    tn_status status = v->tensor.scaling ? tn_view_scales(v->input, &scale, &zero, err) : TN_OK;
-    if (!status)
-        status = tn_choose_padding(&v->tensor, rule, zero, physical, &p->padding, err);
-    if (status)
-        return status;
+    TN_TRY(v->tensor.scaling ? tn_view_scales(v->input, &scale, &zero, err) : TN_OK);
+    TN_TRY(tn_choose_padding(&v->tensor, rule, zero, physical, &p->padding, err));
     if (rank && memcmp(physical, v->parts[0].array.shape, rank * sizeof *physical) != 0) {
         p->record = (tn_padded){ physical, rule ? rule->value : 0 };
         v->parts[0].padded = &p->record;
@@ -360,9 +355,7 @@ static tn_status describe_pad(tn_view *v, const void *options, tn_error *err)
 static tn_status prepare_pad(tn_view *v, const tn_preparing *p, tn_error *err)
 {
     padded *own = v->state;
-    tn_status status = tn_view_prepare(v->input, p, err);
-    if (status)
-        return status;
+    TN_TRY(tn_view_prepare(v->input, p, err));
     own->is_strided = v->bits >= 8 && tn_view_strided(v->input, &own->source) && own->source.swap == 1;
     if (own->is_strided || tn_view_has_ranges(v->input))
         return TN_OK;
@@ -405,9 +398,7 @@ static tn_status make_pad(const tn_view *v, uint64_t first, size_t n, tn_worker 
     const padded *own = v->state;
     places p = places_of(v, &own->source);
     p.padding = &own->padding;
-    tn_status status = own->is_strided ? TN_OK : read_values(v, &p, first, n, w, err);
-    if (status)
-        return status;
+    TN_TRY(own->is_strided ? TN_OK : read_values(v, &p, first, n, w, err));
     if (v->bits < 8)
         return copy_packed(v, &p, first, n, w, out, err);
     copy_elements(&p, first, n, out);

@@ -105,18 +105,12 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     e->reports = task->reports;
     e->cast = (tn_cast_options){ .size = sizeof e->cast, .overflow = task->cast.overflow };
     e->work = (tn_scaled_work){ .scale = task->scale, .zero = task->zero };
-    tn_status status = check_source(v, e, err);
-    if (!status)
-        status = tn_quantizer_check(e->datatype, &task->options, err);
-    if (!status)
-        status = tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &task->options,
-                                     NULL, err);
-    if (!status)
-        status = tn_scaled_check_rotation(&e->plan, err);
-    if (!status)
-        status = tn_scaled_shapes_for(e->datatype, v->tensor.rank, v->tensor.shape, &shapes, err);
-    if (status)
-        return status;
+    TN_TRY(check_source(v, e, err));
+    TN_TRY(tn_quantizer_check(e->datatype, &task->options, err));
+    TN_TRY(tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &task->options, NULL,
+                               err));
+    TN_TRY(tn_scaled_check_rotation(&e->plan, err));
+    TN_TRY(tn_scaled_shapes_for(e->datatype, v->tensor.rank, v->tensor.shape, &shapes, err));
     e->streams = tn_scaled_streams(&e->plan) && (!e->plan.o.rotation.size || tn_scaled_rotates(&e->plan));
     find_fields(e, &shapes);
     return e->fakes ? TN_OK : declare_codes(v, e, &shapes, err);
@@ -147,19 +141,17 @@ static tn_status make_plan(tn_view *v, encoding *e, tn_error *err)
     void *memory[PARTS] = { NULL };
     const tn_quantize_options o = e->plan.o;
     tn_scaled_shapes shapes;
-    tn_status status = tn_scaled_shapes_for(e->datatype, v->tensor.rank, v->tensor.shape, &shapes, err);
-    for (uint32_t i = 0; i < shapes.count && !status && !e->fakes; i++) {
+    TN_TRY(tn_scaled_shapes_for(e->datatype, v->tensor.rank, v->tensor.shape, &shapes, err));
+    for (uint32_t i = 0; i < shapes.count && !e->fakes; i++) {
         if (e->given[1]) {
             memory[i] = i < 3 ? e->given[i] : NULL;
             continue;
         }
         if (e->streams && !is_known_first(e, i))
             continue;
-        status = tn_spill_make(&e->parts[i], v->place->beside, v->parts[i].nbytes, err);
+        TN_TRY(tn_spill_make(&e->parts[i], v->place->beside, v->parts[i].nbytes, err));
         memory[i] = e->parts[i].bytes;
     }
-    if (status)
-        return status;
     return tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &o, memory, err);
 }
 
@@ -183,10 +175,9 @@ static tn_status prepare_blocks(tn_view *v, encoding *e, const tn_preparing *p, 
     w->source = v->input;
     w->by_items = true;
     w->item = v->input->grain;
-    tn_status status = make_plan(v, e, err);
-    if (!status)
-        status = tn_scaled_job_new(w, &e->job, err);
-    return status ? status : tn_job_prepare(e->job, err);
+    TN_TRY(make_plan(v, e, err));
+    TN_TRY(tn_scaled_job_new(w, &e->job, err));
+    return tn_job_prepare(e->job, err);
 }
 
 /* All values as memory of the input's type, or as a float32 copy that is rotated. */
@@ -218,22 +209,18 @@ static tn_status finish_values(tn_view *v, encoding *e, const tn_preparing *p, t
     const tn_array from = { TN_FLOAT32, v->tensor.rank, v->tensor.shape, NULL },
                    to = { v->parts[0].array.dtype, v->tensor.rank, v->tensor.shape, NULL };
     o.jobs = tn_pool_jobs(p->pool);
-    tn_status status = tn_scaled_rotate(&e->plan, true, (float *)(void *)e->values.bytes, p->pool, err);
-    return status ? status
-                  : tn_cast(&to, e->parts[0].bytes, &from, e->values.bytes, TN_HOST_ORDER, &o, err);
+    TN_TRY(tn_scaled_rotate(&e->plan, true, (float *)(void *)e->values.bytes, p->pool, err));
+    return tn_cast(&to, e->parts[0].bytes, &from, e->values.bytes, TN_HOST_ORDER, &o, err);
 }
 
 /* As a whole. */
 static tn_status prepare_whole(tn_view *v, encoding *e, const tn_preparing *p, tn_error *err)
 {
     tn_scaled_work *w = &e->work;
-    tn_status status = make_plan(v, e, err);
-    if (!status)
-        status = take_values(v, e, p, err);
-    if (!status && e->fakes)
-        status = tn_spill_make(&e->parts[0], v->place->beside, v->parts[0].nbytes, err);
-    if (status)
-        return status;
+    TN_TRY(make_plan(v, e, err));
+    TN_TRY(take_values(v, e, p, err));
+    if (e->fakes)
+        TN_TRY(tn_spill_make(&e->parts[0], v->place->beside, v->parts[0].nbytes, err));
     bool apart = e->values.bytes != NULL;
     w->plan = &e->plan;
     w->report = e->reports ? &e->report : NULL;
@@ -243,21 +230,19 @@ static tn_status prepare_whole(tn_view *v, encoding *e, const tn_preparing *p, t
         w->dst_type = apart ? TN_FLOAT32 : v->parts[0].array.dtype;
         w->dst = apart ? e->values.bytes : e->parts[0].bytes;
     }
-    status = tn_quantizer_encode(w, err);
-    if (!status && e->fakes && apart)
-        status = finish_values(v, e, p, err);
+    TN_TRY(tn_quantizer_encode(w, err));
+    if (e->fakes && apart)
+        TN_TRY(finish_values(v, e, p, err));
     tn_spill_free(&e->values);
-    return status;
+    return TN_OK;
 }
 
 static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
 {
     encoding *e = v->state;
-    tn_status status = tn_view_prepare(v->input, p, err);
-    if (!status && !tn_view_has_ranges(v->input))
-        status = tn_view_fill(v->input, p, err);
-    if (status)
-        return status;
+    TN_TRY(tn_view_prepare(v->input, p, err));
+    if (!tn_view_has_ranges(v->input))
+        TN_TRY(tn_view_fill(v->input, p, err));
     return e->streams ? prepare_blocks(v, e, p, err) : prepare_whole(v, e, p, err);
 }
 

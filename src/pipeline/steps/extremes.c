@@ -160,9 +160,7 @@ tn_status tn_find_power(const tn_view *v, tn_dtype to, const tn_requantize_optio
     int frac = (int)tn_dtype_get(to)->bits - 1;
     bool any = false;
     tn_scale_index index;
-    tn_status status = tn_scale_index_for(t->rank, t->shape, t->scaling->axis, &index, err);
-    if (status)
-        return status;
+    TN_TRY(tn_scale_index_for(t->rank, t->shape, t->scaling->axis, &index, err));
     x.shape[0] = (int64_t)index.count;
     x.codes = tn_arena_zalloc(v->arena, (size_t)index.count, 2 * sizeof *x.codes);
     x.trial = tn_arena_zalloc(v->arena, (size_t)index.count, 2 * sizeof *x.trial);
@@ -172,13 +170,11 @@ tn_status tn_find_power(const tn_view *v, tn_dtype to, const tn_requantize_optio
         x.codes[2 * i] = INT32_MAX;
         x.codes[2 * i + 1] = INT32_MIN;
     }
-    status = tn_view_scales(v, &x.scales.scale, &x.scales.zero, err);
-    if (!status)
-        status = read_codes(v, index, w, &x, err);
-    if (!status)
-        settle(&x, &any);
-    if (!status && any)
-        status = search(options, &x, &frac, err);
+    TN_TRY(tn_view_scales(v, &x.scales.scale, &x.scales.zero, err));
+    TN_TRY(read_codes(v, index, w, &x, err));
+    settle(&x, &any);
+    if (any)
+        TN_TRY(search(options, &x, &frac, err));
     *scale = ldexpf(1, -frac);
-    return status;
+    return TN_OK;
 }

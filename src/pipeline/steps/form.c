@@ -105,15 +105,10 @@ static tn_status count(tn_view *v, forming *f, const tn_form_rule *rule, tn_pool
 {
     tn_sparse_options o = rule->options;
     o.limit = v->place->max_bytes;
-    tn_status status = v->input->step == &tn_step_stored ? load_stored(v, o.limit, f, err)
-                                                         : load_made(v, pool, f, err);
-    if (status)
-        return status;
+    TN_TRY(v->input->step == &tn_step_stored ? load_stored(v, o.limit, f, err) : load_made(v, pool, f, err));
     if (tn_form_get(v->input->tensor.form)->values)
         return count_values(v, f, o.limit, err);
-    status = tn_sparse_begin(&f->source.tensor, rule->form, &o, pool, &f->conversion, err);
-    if (status)
-        return status;
+    TN_TRY(tn_sparse_begin(&f->source.tensor, rule->form, &o, pool, &f->conversion, err));
     f->is_large |= tn_sparse_is_sorted_copy(f->conversion);
     return declare_parts(v, tn_sparse_result(f->conversion), err);
 }

@@ -68,9 +68,7 @@ tn_status tn_affine_check_codes(tn_dtype codes, tn_error *err)
 tn_status tn_affine_range(const tn_affine *a, int64_t range[2], tn_error *err)
 {
     int64_t limits[2];
-    tn_status status = tn_affine_check_codes(a->codes, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_affine_check_codes(a->codes, err));
     const tn_dtype_info *type = tn_dtype_get(a->codes);
     limits_of(a->codes, limits);
     if (a->symmetric && type->kind != TN_KIND_INT)
@@ -186,11 +184,8 @@ tn_status tn_datatype_affine(const tn_affine *affine, tn_datatype **datatype, tn
     int64_t range[2] = { 0, 0 };
     tn_take_options(&own, sizeof own, affine);
     own.size = sizeof own;
-    tn_status status = tn_affine_range(&own, range, err);
-    if (status == TN_OK)
-        status = check(&own, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_affine_range(&own, range, err));
+    TN_TRY(check(&own, err));
     own.has_zeros |= !own.symmetric;
     use_default_range(&own, range);
     tn_datatype *d = calloc(1, sizeof *d);
@@ -199,7 +194,7 @@ tn_status tn_datatype_affine(const tn_affine *affine, tn_datatype **datatype, tn
     d->quantizer = &tn_affine_quantizer;
     d->is_affine = true;
     d->affine = own;
-    status = put_text(&own, &d->text, err);
+    tn_status status = put_text(&own, &d->text, err);
     d->affine.range[0] = range[0];
     d->affine.range[1] = range[1];
     set_numbers(d);
@@ -329,9 +324,7 @@ tn_status tn_affine_parse(const char *text, tn_datatype **datatype, tn_error *er
     memcpy(name, text, n < sizeof name ? n : 0);
     reading r = { .affine = default_of((tn_text){ text, n }, tn_dtype_parse(name)) };
     bool named = r.affine.arithmetic != TN_ARITH_BINARY32;
-    tn_status status = read_keys(&r, text, text + n, err);
-    if (status)
-        return status;
+    TN_TRY(read_keys(&r, text, text + n, err));
     if ((!named && !r.has_per) || r.channel != r.has_axis)
         return tn_fail(err, TN_ERR_ARGUMENT, "%s: expected per=tensor or per=channel,axis=A",
                        tn_quote_z(text).text);

@@ -106,9 +106,7 @@ static tn_status read_steps(builder *m, clause *c)
     uint8_t digits[MAX_DIGITS];
     unsigned count;
     const char *begin = m->r->at;
-    tn_status status = read_digits(m, 9, MAX_DIGITS, digits, &count);
-    if (status)
-        return status;
+    TN_TRY(read_digits(m, 9, MAX_DIGITS, digits, &count));
     if (count && digits[0] == 0)
         return fail_at(m, begin, "expected a first step of 1 to 9 but found 0");
     c->interval = count ? digits[0] : 1;
@@ -129,9 +127,7 @@ static tn_status read_implicit(builder *m, clause *c)
     bool steps = c->letter == 'p' || c->letter == 's';
     uint8_t digits[MAX_DIGITS] = { 0 };
     unsigned count;
-    tn_status status = read_digits(m, 9, steps ? 2 : 1, digits, &count);
-    if (status)
-        return status;
+    TN_TRY(read_digits(m, 9, steps ? 2 : 1, digits, &count));
     while (count && digits[count - 1] == 0)
         count--;
     put_digits(m, digits, count);
@@ -307,9 +303,7 @@ static tn_status read_compute(builder *m, const char *underscore)
         return fail_at(m, underscore, "expected _ and the compute type but found the end");
     tn_reading compute = *m->r;
     compute.at = underscore + 1;
-    tn_status status = tn_number_read(&compute, &m->book.compute);
-    if (status)
-        return status;
+    TN_TRY(tn_number_read(&compute, &m->book.compute));
     if (m->book.compute.kind != TN_NUMBER_FLOAT && m->book.compute.kind != TN_NUMBER_INT)
         return tn_reading_fail(m->r, TN_ERR_ARGUMENT, underscore + 1,
                                "expected a float or an int to compute with but found %s",

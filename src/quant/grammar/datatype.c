@@ -382,12 +382,10 @@ static tn_status put_text(tn_datatype *d, tn_error *err)
 static tn_status read_scale(tn_reading *r, tn_datatype *d)
 {
     scale s;
-    tn_status status = read_segments(r, &s);
-    if (status == TN_OK)
-        status = resolve_tiles(r, &s, d);
-    if (status == TN_OK)
-        status = resolve_numbers(r, &s, d);
-    return status ? status : check_scaled(r, &s, d);
+    TN_TRY(read_segments(r, &s));
+    TN_TRY(resolve_tiles(r, &s, d));
+    TN_TRY(resolve_numbers(r, &s, d));
+    return check_scaled(r, &s, d);
 }
 
 /* n<N>m<M>[d<D>]: sparsity without scale. */
@@ -395,11 +393,8 @@ static tn_status read_sparse(tn_reading *r, tn_datatype *d)
 {
     tile t = { .at = r->at };
     tn_take_word(r, "n");
-    tn_status status = read_sparsity(r, &t);
-    if (status == TN_OK)
-        status = read_dimension(r, &t);
-    if (status)
-        return status;
+    TN_TRY(read_sparsity(r, &t));
+    TN_TRY(read_dimension(r, &t));
     if (r->at < r->end)
         return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "expected n<N>m<M>[d<D>] but found %s",
                                tn_quote(r->at, tn_rest(r).len < 24 ? tn_rest(r).len : 24).text);
@@ -444,9 +439,7 @@ static tn_status read_datatype(const char *text, tn_datatype *d, tn_error *err)
 {
     size_t number = strcspn(text, "|");
     tn_reading r = { .text = text, .at = text, .end = text + number, .err = err };
-    tn_status status = read_number(&r, d);
-    if (status)
-        return status;
+    TN_TRY(read_number(&r, d));
     if (!text[number])
         return check_unscaled(&r, d);
     r.at = text + number + 1;

@@ -174,9 +174,7 @@ static tn_status read_uint(tn_reading *r, tn_number_spec *n)
 static tn_status read_float(tn_reading *r, bool brain, tn_number_spec *n)
 {
     uint32_t bits;
-    tn_status status = read_bits(r, brain ? "bfloat" : "float", brain ? 10 : 9, MAX_BITS, &bits);
-    if (status)
-        return status;
+    TN_TRY(read_bits(r, brain ? "bfloat" : "float", brain ? 10 : 9, MAX_BITS, &bits));
     unsigned e = brain || bits > 16 ? 8 : 5;
     set_float(n, e, bits - 1 - e, usual_bias(e), TN_INFNAN_IEEE);
     return TN_OK;

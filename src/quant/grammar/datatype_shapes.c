@@ -206,12 +206,10 @@ tn_status tn_scaled_shapes_for(const tn_datatype *d, uint32_t rank, const int64_
                                tn_scaled_shapes *shapes, tn_error *err)
 {
     tn_scaled_shapes s = { .count = 0 };
-    tn_status status = check_shape(rank, shape, err);
-    if (status == TN_OK)
-        status = d->quantizer->shapes(d, rank, shape, &s, err);
-    if (status == TN_OK)
-        *shapes = s;
-    return status;
+    TN_TRY(check_shape(rank, shape, err));
+    TN_TRY(d->quantizer->shapes(d, rank, shape, &s, err));
+    *shapes = s;
+    return TN_OK;
 }
 
 /* ---- bits ---- */

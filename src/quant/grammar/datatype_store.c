@@ -52,9 +52,7 @@ tn_status tn_datatype_store_codes(const tn_datatype *d, tn_dtype store, uint8_t 
 {
     const tn_number_spec *n = &d->number;
     const tn_dtype_info *type = tn_dtype_get(store);
-    tn_status status = check_kinds(d, store, err);
-    if (status)
-        return status;
+    TN_TRY(check_kinds(d, store, err));
     const tn_encode_rules rules = tn_encode_rules_for(type, NULL);
     for (uint32_t code = 0; code < UINT32_C(1) << n->bits; code++) {
         tn_number number = tn_number_decode(&n->type, code);
@@ -88,10 +86,8 @@ tn_status tn_datatype_parse_stored(const char *text, tn_dtype store, tn_datatype
     uint8_t codes[256];
     if (store == TN_UNKNOWN)
         return tn_datatype_parse(text, datatype, err);
-    tn_status status = tn_datatype_parse(text, &d, err);
-    if (status)
-        return status;
-    status = tn_datatype_store_codes(d, store, codes, err);
+    TN_TRY(tn_datatype_parse(text, &d, err));
+    tn_status status = tn_datatype_store_codes(d, store, codes, err);
     if (!status)
         status = parse_with(d, store, datatype, err);
     tn_datatype_free(d);
