@@ -6,8 +6,8 @@
 #include "store/kept.h"
 #include "store/sparse.h"
 #include "store/stream.h"
-#include "pipeline/rules/rules.h"
 #include "pipeline/run.h"
+#include "pipeline/select.h"
 
 #include <fenv.h>
 #include <stdlib.h>
@@ -23,152 +23,13 @@ typedef struct conversion {
     tn_arena                  scratch;  /* of the view that is being planned */
     tn_writer                *writer;
     tn_walk                   walk;     /* with the chosen tensors */
-    const char              **names;    /* new ones; NULL: nothing is renamed */
+    tn_selection              selection;
     tn_tensor_plan          **plans;    /* what becomes of each; NULL: of most, nothing */
     tn_plan_place             place;
-    const tn_cast_plan     *(*casts)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;    /* of those chosen tensors that are planned */
-    bool                     *used;     /* which rules matched something: all of them, in the order of
-                                         * rule_at() */
 } conversion;
 
-/* ---- which tensors, under which names ---- */
-
-/* A pattern with at most one '*': where its text begins and ends. */
-static bool match_star(const char *pattern, size_t n, const char *name, tn_text *star)
-{
-    const char *at = memchr(pattern, '*', n);
-    size_t len = strlen(name), head = at ? (size_t)(at - pattern) : n, tail = at ? n - head - 1 : 0;
-    *star = (tn_text){ name, 0 };
-    if (!at)
-        return len == n && memcmp(name, pattern, n) == 0;
-    if (len < head + tail || memcmp(name, pattern, head) != 0 || memcmp(name + len - tail, at + 1, tail) != 0)
-        return false;
-    *star = (tn_text){ name + head, len - head - tail };
-    return true;
-}
-
-static const char *put_star(conversion *c, const char *pattern, tn_text star)
-{
-    const char *at = strchr(pattern, '*');
-    size_t head = at ? (size_t)(at - pattern) : strlen(pattern);
-    tn_buf b = { 0 };
-    tn_buf_put(&b, pattern, head);
-    if (at) {
-        tn_buf_put(&b, star.ptr, star.len);
-        tn_buf_puts(&b, at + 1);
-    }
-    const char *name = b.bad ? NULL : tn_arena_text(&c->arena, (const char *)b.data, b.size);
-    tn_buf_free(&b);
-    return name;
-}
-
-/* The new name; NULL when memory is out. */
-static const char *new_name(conversion *c, const char *name)
-{
-    for (size_t i = 0; i < c->o.nrename; i++) {
-        const char *equals = strchr(c->o.rename[i], '=');
-        tn_text star;
-        if (!match_star(c->o.rename[i], (size_t)(equals - c->o.rename[i]), name, &star))
-            continue;
-        c->used[i] = true;
-        return put_star(c, equals + 1, star);
-    }
-    return name;
-}
-
-static tn_status check_rules(const conversion *c, tn_error *err)
-{
-    for (size_t i = 0; i < c->o.nrename; i++) {
-        const char *equals = strchr(c->o.rename[i], '=');
-        if (!equals)
-            return tn_fail(err, TN_ERR_ARGUMENT, "expected OLD=NEW to rename but found %s",
-                           tn_quote_z(c->o.rename[i]).text);
-        size_t old = 0, new = 0;
-        for (const char *p = c->o.rename[i]; *p; p++)
-            *(p < equals ? &old : &new) += *p == '*';
-        if (old > 1 || new > old)
-            return tn_fail(err, TN_ERR_ARGUMENT,
-                           "expected at most one '*' on each side of %s, and on the left if on the right",
-                           tn_quote_z(c->o.rename[i]).text);
-    }
-    for (size_t i = 0; i < c->o.ncasts; i++)
-        TN_TRY(tn_cast_rule_check(&c->o.casts[i], err));
-    return TN_OK;
-}
-
-static size_t rule_count(const tn_convert_options *o)
-{
-    return o->nrename + o->ncasts + o->nlayouts + o->npads + o->nforms;
-}
-
-typedef struct any_rule {
-    tn_reason   reason;         /* names the rules it is of */
-    const char *text;
-    size_t      earlier;        /* rules of its kind that may take its tensors first */
-} any_rule;
-
-/* Rule i of all. */
-static any_rule rule_at(const tn_convert_options *o, size_t i)
-{
-    if (i < o->nrename)
-        return (any_rule){ TN_REASON_RENAME, o->rename[i], i };
-    if ((i -= o->nrename) < o->ncasts)
-        return (any_rule){ TN_REASON_CASTS, o->casts[i].glob, i };
-    if ((i -= o->ncasts) < o->nlayouts)
-        return (any_rule){ TN_REASON_LAYOUTS, o->layouts[i].glob, i };
-    if ((i -= o->nlayouts) < o->npads)
-        return (any_rule){ TN_REASON_PADS, o->pads[i].glob, i };
-    i -= o->npads;
-    return (any_rule){ TN_REASON_FORMS, o->forms[i].glob, i };
-}
-
-static tn_status check_used(const conversion *c, tn_error *err)
-{
-    size_t i = 0;
-    while (i < rule_count(&c->o) && c->used[i])
-        i++;
-    if (i == rule_count(&c->o))
-        return TN_OK;
-    const any_rule rule = rule_at(&c->o, i);
-    size_t n = i < c->o.nrename ? strcspn(rule.text, "=") : strlen(rule.text);
-    tn_status status = tn_fail_unmatched(rule.text, n, err);
-    if (rule.earlier)
-        tn_and_say(status, ", or earlier rules take them all", err);
-    return tn_with_reason(status, rule.reason, NULL, err);
-}
-
 /* ---- what becomes of each ---- */
-
-/* The first of rules [from, from + n) of all whose glob matches, or n. */
-static size_t first_match(conversion *c, size_t from, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (tn_pattern_matches(rule_at(&c->o, from + i).text, name)) {
-            c->used[from + i] = true;
-            return i;
-        }
-    }
-    return n;
-}
-
-static tn_status find_rules(conversion *c, const tn_tensor *t, tn_tensor_rules *rules, tn_error *err)
-{
-    const tn_convert_options *o = &c->o;
-    size_t from = o->nrename, cast, layout, pad, form;
-    cast = first_match(c, from, o->ncasts, t->name);
-    layout = first_match(c, from += o->ncasts, o->nlayouts, t->name);
-    pad = first_match(c, from += o->nlayouts, o->npads, t->name);
-    form = first_match(c, from += o->npads, o->nforms, t->name);
-    *rules = (tn_tensor_rules){
-        .cast = cast < o->ncasts ? &o->casts[cast] : NULL,
-        .layout = layout < o->nlayouts ? &o->layouts[layout] : NULL,
-        .pad = pad < o->npads ? &o->pads[pad] : NULL,
-        .form = form < o->nforms ? &o->forms[form] : NULL,
-        .plans = cast < o->ncasts ? c->casts[cast] : NULL,
-    };
-    return rules->form ? tn_walk_start(&c->walk, err) : TN_OK;
-}
 
 /* What cannot be read cannot be changed either: nothing behind this meets a type that has no row. */
 static tn_status check_parts(const tn_tensor *t, tn_error *err)
@@ -176,11 +37,6 @@ static tn_status check_parts(const tn_tensor *t, tn_error *err)
     for (uint32_t k = 0; k < t->nparts; k++)
         TN_TRY(tn_part_readable(t, &t->parts[k], err));
     return TN_OK;
-}
-
-static const char *name_of(const conversion *c, size_t i)
-{
-    return c->names ? c->names[i] : c->walk.tensors[i]->name;
 }
 
 /* Whether nothing becomes of a tensor, so that there is nothing to remember of it. */
@@ -219,7 +75,7 @@ static tn_status plan_tensor(conversion *c, const tn_tensor *t, size_t i, tn_err
     tn_view *view = NULL;
     tn_status status = check_parts(t, err);
     if (!status)
-        status = find_rules(c, t, &plan.rules, err);
+        status = tn_select_rules(&c->selection, i, &plan.rules, err);
     if (status || tn_plan_is_plain(t, &plan.rules))
         return status;
     if (plan.rules.form)        /* the view may be kept */
@@ -227,7 +83,7 @@ static tn_status plan_tensor(conversion *c, const tn_tensor *t, size_t i, tn_err
     status = tn_plan_view(&c->place, t, &plan.rules, arena, &view, err);
     if (!status && !stays(view, &plan.rules)) {
         status = tn_plan_describe(view, &c->place, &c->arena, &plan, err);
-        plan.tensor.name = name_of(c, i);
+        plan.tensor.name = tn_selected_name(&c->selection, i);
         if (!status && is_worth_keeping(view))
             status = keep_view(c, &own, view, &plan, err);
         if (!status)
@@ -251,7 +107,7 @@ static tn_tensor declared(const conversion *c, size_t i, tn_part parts[TN_MAX_PA
     for (uint32_t k = 0; k < t.nparts; k++)
         parts[k] = (tn_part){ .role = t.parts[k].role, .array = t.parts[k].array,
                               .nbytes = t.parts[k].nbytes };
-    t.name = name_of(c, i);
+    t.name = tn_selected_name(&c->selection, i);
     t.parts = parts;
     return t;
 }
@@ -341,8 +197,6 @@ static tn_status choose_next(conversion *c, tn_error *err)
     const tn_tensor *t = c->walk.tensors[i];
     tn_part parts[TN_MAX_PARTS];
     tn_stored_as how[TN_MAX_PARTS];
-    if (c->names && !(c->names[i] = new_name(c, t->name)))
-        return tn_fail_nomem(err);
     TN_TRY(plan_tensor(c, t, i, err));
     c->count++;
     const tn_tensor new = declared(c, i, parts);
@@ -352,23 +206,18 @@ static tn_status choose_next(conversion *c, tn_error *err)
 static tn_status choose_tensors(conversion *c, tn_error *err)
 {
     size_t n = tn_file_count(c->in);
-    c->names = c->o.nrename ? tn_arena_zalloc(&c->arena, n, sizeof *c->names) : NULL;
     c->plans = tn_arena_zalloc(&c->arena, n, sizeof *c->plans);
-    c->casts = tn_arena_zalloc(&c->arena, c->o.ncasts, sizeof *c->casts);
-    c->used = tn_arena_zalloc(&c->arena, rule_count(&c->o), sizeof *c->used);
-    if ((c->o.nrename && !c->names) || !c->plans || !c->casts || !c->used)
+    if (!c->plans)
         return tn_fail_nomem(err);
     c->place = (tn_plan_place){
         .view = { c->in, c->out_path, &c->walk, c->o.max_bytes }, .arena = &c->arena,
         .index_type = c->writer->format->index_type, .reports = c->o.quantized != NULL,
     };
-    tn_status status = check_rules(c, err);
-    if (!status)
-        status = tn_walk_choose(&c->walk, c->in, c->o.only, c->o.nonly, err);
+    tn_status status = tn_select(&c->selection, c->in, &c->o, &c->walk, &c->arena, err);
     while (c->count < c->walk.count && !status)
         status = choose_next(c, err);
     if (!status)
-        status = check_used(c, err);
+        status = tn_select_check(&c->selection, err);
     return status ? status : check_kept(c, err);
 }
 
@@ -490,7 +339,7 @@ static tn_status find_tie(const conversion *c, size_t i, tn_tensor *new, const t
     tn_status status = same ? TN_OK : same_data(c, a, b, &same, err);
     if (status)
         return tn_in_file(status, c->in_path, err);
-    new->tied = same ? name_of(c, k) : NULL;
+    new->tied = same ? tn_selected_name(&c->selection, k) : NULL;
     return TN_OK;
 }
 
