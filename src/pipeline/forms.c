@@ -50,7 +50,7 @@ static tn_status plan_codes(const tn_file *file, const tn_tensor *t, tn_arena *a
     if (!status)
         status = tn_view_stored(place, t, arena, &v, err);
     if (!status)
-        status = tn_view_add(&v, &tn_step_dequantize, &(tn_dequantize_task){ .to = t->dtype }, err);
+        status = tn_view_add_step(&v, &tn_step_dequantize, &(tn_dequantize_task){ .to = t->dtype }, err);
     if (!status)
         tn_view_change(v, change);
     plan->change = change;

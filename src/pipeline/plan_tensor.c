@@ -41,7 +41,7 @@ static bool is_by_blocks(const tn_cast_rule *cast)
 
 static tn_status add(planning *p, const tn_step *step, const void *options, tn_error *err)
 {
-    return tn_view_add(&p->view, step, options, err);
+    return tn_view_add_step(&p->view, step, options, err);
 }
 
 /* ---- values of codes ---- */

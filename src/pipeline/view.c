@@ -3,6 +3,7 @@
 #include "pipeline/steps/steps.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/vector.h"
 #include "store/load.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
@@ -83,36 +84,56 @@ tn_status tn_view_stored(const tn_view_place *place, const tn_tensor *tensor, tn
     return tn_in_tensor(status, tensor->name, err);
 }
 
-tn_status tn_view_add(tn_view **view, const tn_step *step, const void *options, tn_error *err)
+/* What a view begins with: the shape and the data of its first input. */
+static void begin_as_input(tn_view *v, tn_view **inputs, uint32_t n)
 {
-    tn_view *input = *view, *v = NULL;
-    if (input->depth + 1 >= TN_VIEW_DEPTH)
-        return tn_fail(err, TN_ERR_LIMIT, "expected at most %d steps", TN_VIEW_DEPTH - 1);
-    TN_TRY(new_view(input->place, step, &input->tensor, input->arena, &v, err));
-    v->input = input;
-    v->depth = input->depth + 1;
-    v->count = input->count;
-    v->bits = input->bits;
-    v->grain = input->grain;
-    v->is_moved = input->is_moved;
-    v->index_change = input->index_change;
+    const tn_view *first = inputs[0];
+    v->inputs = inputs;
+    v->ninputs = n;
+    v->input = inputs[0];
+    v->count = first->count;
+    v->bits = first->bits;
+    v->grain = first->grain;
+    v->index_change = first->index_change;
+    for (uint32_t i = 0; i < n; i++) {
+        v->depth = inputs[i]->depth >= v->depth ? inputs[i]->depth + 1 : v->depth;
+        v->is_moved |= inputs[i]->is_moved;
+    }
     for (uint32_t k = 0; k < v->tensor.nparts; k++)     /* made anew, or copied from the input */
-        v->parts[k].data = k ? input->parts[k].data : NULL;
+        v->parts[k].data = k ? first->parts[k].data : NULL;
+}
+
+tn_status tn_view_join_step(tn_view *const *inputs, uint32_t n, const tn_step *step, const void *options,
+                            tn_view **view, tn_error *err)
+{
+    tn_view *first = inputs[0], *v = NULL;
+    tn_view **own = tn_arena_copy(first->arena, inputs, n * sizeof(tn_view *));
+    TN_TRY(own ? new_view(first->place, step, &first->tensor, first->arena, &v, err) : tn_fail_nomem(err));
+    begin_as_input(v, own, n);
+    if (v->depth >= TN_VIEW_DEPTH)
+        return tn_fail(err, TN_ERR_LIMIT, "expected at most %d steps", TN_VIEW_DEPTH - 1);
     tn_status status = step->describe(v, options, err);
     if (status && step->free)
         step->free(v);
     if (!status)
         *view = v;
-    return tn_in_tensor(status, input->tensor.name, err);
+    return tn_in_tensor(status, first->tensor.name, err);
+}
+
+tn_status tn_view_add_step(tn_view **view, const tn_step *step, const void *options, tn_error *err)
+{
+    return tn_view_join_step(view, 1, step, options, view, err);
 }
 
 void tn_view_free(tn_view *v)
 {
-    for (; v; v = v->input) {
-        if (v->step->free)
-            v->step->free(v);
-        tn_spill_free(&v->spill);
-    }
+    if (!v)
+        return;
+    for (uint32_t i = 0; i < v->ninputs; i++)
+        tn_view_free(v->inputs[i]);
+    if (v->step->free)
+        v->step->free(v);
+    tn_spill_free(&v->spill);
 }
 
 /* ---- all of a view as memory ---- */
@@ -128,9 +149,11 @@ bool tn_view_has_ranges(const tn_view *v)
 
 tn_quantize_stats tn_view_report(const tn_view *v)
 {
-    tn_quantize_stats all = { 0 };
-    for (; v; v = v->input)
-        tn_quantize_stats_add(&all, &v->report);
+    tn_quantize_stats all = v->report;
+    for (uint32_t i = 0; i < v->ninputs; i++) {
+        tn_quantize_stats more = tn_view_report(v->inputs[i]);
+        tn_quantize_stats_add(&all, &more);
+    }
     return all;
 }
 
@@ -184,8 +207,8 @@ tn_status tn_view_prepare(tn_view *v, const tn_preparing *p, tn_error *err)
         return TN_OK;
     if (v->step->prepare)
         status = v->step->prepare(v, p, err);
-    else if (v->input)
-        status = tn_view_prepare(v->input, p, err);
+    for (uint32_t i = 0; i < v->ninputs && !v->step->prepare && !status; i++)
+        status = tn_view_prepare(v->inputs[i], p, err);
     v->is_prepared = !status;
     return tn_in_tensor(status, v->tensor.name, err);
 }
@@ -203,7 +226,7 @@ bool tn_view_strided(const tn_view *v, tn_strided *s)
 
 /* ---- ranges ---- */
 
-tn_status tn_view_read(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
+tn_status tn_view_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
                        tn_error *err)
 {
     const uint8_t *in = NULL;
@@ -217,12 +240,62 @@ tn_status tn_view_read(const tn_view *v, uint64_t first, size_t n, tn_worker *w,
     }
     tn_status status = tn_worker_buffer(w, v, 0, tn_packed_bytes(n, v->bits), &out, err);
     if (!status && v->step->apply)
-        status = tn_view_read(v->input, first, n, w, &in, err);
+        status = tn_view_range(v->input, first, n, w, &in, err);
     if (!status)
         status = v->step->apply ? v->step->apply(v, first, in, n, out, err)
                                 : v->step->make(v, first, n, w, out, err);
     *bytes = out;
     return status;
+}
+
+/* ---- stored bytes ---- */
+
+tn_status tn_needs_add(tn_needs *n, uint32_t shard, uint64_t offset, uint64_t size, tn_error *err)
+{
+    if (!size)
+        return TN_OK;
+    if (n->count && n->list[n->count - 1].shard == shard) {
+        uint64_t begin = n->list[n->count - 1].offset, *joined = &n->list[n->count - 1].size;
+        if (offset >= begin && offset - begin <= *joined) {
+            *joined = offset - begin + size > *joined ? offset - begin + size : *joined;
+            return TN_OK;
+        }
+    }
+    void *list = tn_grow(n->list, n->count, &n->cap, sizeof *n->list);
+    if (!list)
+        return tn_fail_nomem(err);
+    n->list = list;
+    n->list[n->count].shard = shard;
+    n->list[n->count].offset = offset;
+    n->list[n->count++].size = size;
+    return TN_OK;
+}
+
+tn_status tn_needs_add_part(tn_needs *needs, const tn_part *p, tn_error *err)
+{
+    const tn_stored *s = tn_stored_of(p);
+    const tn_part *columns = tn_stored_more_of(p)->columns;
+    if (!columns)
+        return tn_needs_add(needs, s->shard, s->offset, s->size, err);
+    for (int64_t i = 0; i < p->array.shape[p->array.rank - 1]; i++)
+        TN_TRY(tn_needs_add_part(needs, &columns[i], err));
+    return TN_OK;
+}
+
+static tn_status add_all_needs(const tn_view *v, tn_needs *needs, tn_error *err)
+{
+    for (uint32_t i = 0; i < v->ninputs; i++)
+        TN_TRY(add_all_needs(v->inputs[i], needs, err));
+    for (uint32_t k = 0; k < v->tensor.nparts && !v->ninputs; k++)
+        TN_TRY(tn_needs_add_part(needs, &tn_stored_tensor(v)->parts[k], err));
+    return TN_OK;
+}
+
+tn_status tn_view_needs(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err)
+{
+    if (v->step->needs)
+        return v->step->needs(v, first, n, needs, err);
+    return v->step->apply ? tn_view_needs(v->input, first, n, needs, err) : add_all_needs(v, needs, err);
 }
 
 /* ---- blocks ---- */
@@ -269,7 +342,7 @@ static tn_status make_block(const tn_view *v, uint64_t block, tn_worker *w, tn_p
     uint64_t each = elements_of_block(v), first = block * each, n = tn_min_u64(v->count - first, each);
     out[0].offset = tn_packed_byte(first, v->bits);
     out[0].size = tn_packed_bytes(n, v->bits);
-    return tn_view_read(v, first, (size_t)n, w, &out[0].bytes, err);
+    return tn_view_range(v, first, (size_t)n, w, &out[0].bytes, err);
 }
 
 tn_status tn_view_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err)

@@ -6,7 +6,7 @@
  * passes over the data that must come first.  Then any thread asks for what it
  * wants:
  *
- *     ranges   elements [first, first + n) of the first part: tn_view_read()
+ *     ranges   elements [first, first + n) of the first part: tn_view_range()
  *     blocks   some bytes of every part of the result: tn_view_block()
  *
  * Results with several parts that are made together (codes with scales, sparse
@@ -61,6 +61,12 @@ typedef struct tn_preparing {
     tn_worker **workers;        /* one per thread of the pool */
 } tn_preparing;
 
+/* Stored bytes, in the order of their files.  Zero-initialise to begin; free(list) to end. */
+typedef struct tn_needs {
+    struct { uint32_t shard; uint64_t offset, size; } *list;
+    size_t count, cap;
+} tn_needs;
+
 struct tn_strided;
 
 typedef struct tn_step {
@@ -80,12 +86,17 @@ typedef struct tn_step {
     tn_status (*block)(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err);
     /* The first part as memory with strides, once it is prepared; may be NULL. */
     bool      (*strided)(const tn_view *v, struct tn_strided *strided);
+    /* Adds the stored bytes that elements [first, first + n) of the first part are made of.  NULL: the same
+     * elements of the input of an elementwise step, else all that the inputs have. */
+    tn_status (*needs)(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err);
     void      (*free)(tn_view *v);      /* of v->state; may be NULL */
 } tn_step;
 
 struct tn_view {
     const tn_step *step;
-    tn_view       *input;       /* or NULL */
+    tn_view      **inputs;
+    uint32_t       ninputs;     /* 0: it is stored */
+    tn_view       *input;       /* the first, or NULL */
     const tn_view_place *place;
     tn_arena      *arena;       /* of all views of a tensor */
     unsigned       depth;       /* steps before it */
@@ -108,9 +119,14 @@ tn_status tn_view_stored(const tn_view_place *place, const tn_tensor *tensor, tn
                          tn_error *err);
 
 /* Makes *view the input of a step and becomes its result; *view is unchanged after a failure. */
-tn_status tn_view_add(tn_view **view, const tn_step *step, const void *options, tn_error *err);
+tn_status tn_view_add_step(tn_view **view, const tn_step *step, const void *options, tn_error *err);
 
-/* Frees what the steps hold outside the arena. */
+/* A step of several inputs, whose tensor begins as that of the first.  The view takes the inputs, but not
+ * after a failure.  They and it have one place and one arena. */
+tn_status tn_view_join_step(tn_view *const *inputs, uint32_t n, const tn_step *step, const void *options,
+                            tn_view **view, tn_error *err);
+
+/* Frees what the steps hold outside the arena, of all inputs too. */
 void tn_view_free(tn_view *view);       /* NULL is allowed */
 
 /* The shape of the first part changed: sets count, bits and the part's bytes. */
@@ -145,10 +161,18 @@ static inline const int64_t *tn_view_shape(const tn_view *v)
 /* Whether ranges can be read; else there are blocks only. */
 bool tn_view_has_ranges(const tn_view *v);
 
-/* Elements [first, first + n) of the first part, `first` a multiple of 8: valid until the worker reads the
- * same view again. */
-tn_status tn_view_read(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
+/* Elements [first, first + n) of the first part, `first` a multiple of 8: valid until the worker reads this
+ * view again, or another one of the same depth. */
+tn_status tn_view_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
                        tn_error *err);
+
+/* Adds the stored bytes that these elements are made of, neighbours as one; what was read before, while the
+ * view was prepared, counts too. */
+tn_status tn_view_needs(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err);
+
+/* Adds some of them: for steps. */
+tn_status tn_needs_add(tn_needs *needs, uint32_t shard, uint64_t offset, uint64_t size, tn_error *err);
+tn_status tn_needs_add_part(tn_needs *needs, const tn_part *part, tn_error *err);
 
 uint64_t  tn_view_blocks(const tn_view *v);
 tn_status tn_view_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err);

@@ -73,7 +73,7 @@ static void open_view(opened *o, const char *name)
 static void add_step(opened *o, const tn_step *step, const void *options)
 {
     tn_error err = { .text = "" };
-    if (tn_view_add(&o->view, step, options, &err))
+    if (tn_view_add_step(&o->view, step, options, &err))
         fail_msg("%s: %s", step->name, line_of(&err));
 }
 
@@ -136,7 +136,7 @@ static void check_ranges(const sample *s, opened *o)
         uint64_t first = v->count ? below(v->count) / 8 * 8 : 0, left = v->count - first;
         size_t n = round ? (size_t)(left ? below(left) + 1 : 0) : (size_t)left;
         const uint8_t *bytes;
-        CHECK(tn_view_read(v, first, n, &o->worker, &bytes, &err) == TN_OK);
+        CHECK(tn_view_range(v, first, n, &o->worker, &bytes, &err) == TN_OK);
         check_elements(s, v->bits, first, n, bytes);
     }
 }
@@ -212,8 +212,8 @@ static void a_reorder_of_what_was_cast_is_that_of_the_cast(void)
         add_step(&o, &tn_step_reorder, s.order);
         prepare(&o);
         const uint8_t *x, *y;
-        CHECK(tn_view_read(o.view, 0, (size_t)o.view->count, &o.worker, &x, NULL) == TN_OK);
-        CHECK(tn_view_read(cast.view, 0, (size_t)o.view->count, &cast.worker, &y, NULL) == TN_OK);
+        CHECK(tn_view_range(o.view, 0, (size_t)o.view->count, &o.worker, &x, NULL) == TN_OK);
+        CHECK(tn_view_range(cast.view, 0, (size_t)o.view->count, &cast.worker, &y, NULL) == TN_OK);
         assert_memory_equal(x, y, (size_t)o.view->count * 2);
         close_view(&o);
         close_view(&cast);
@@ -243,7 +243,7 @@ static void padding_of_codes_is_their_zero_point(void)
     prepare(&o);
     CHECK(o.view->count == 4 * 8 && o.view->tensor.nparts == 3);
     const int32_t *zero = o.view->parts[2].data;
-    CHECK(tn_view_read(o.view, 0, 4 * 8, &o.worker, &codes, NULL) == TN_OK);
+    CHECK(tn_view_range(o.view, 0, 4 * 8, &o.worker, &codes, NULL) == TN_OK);
     for (int r = 0; r < ROWS; r++)
         for (int c = COLS; c < 8; c++)
             CHECK(codes[8 * r + c] == zero[r]);
@@ -287,11 +287,36 @@ static void more_steps_than_a_view_can_have_are_refused(void)
     open_view(&o, "in.zt");
     for (int i = 1; i < TN_VIEW_DEPTH; i++)
         add_step(&o, &tn_step_reorder, order);
-    CHECK(tn_view_add(&o.view, &tn_step_reorder, order, &err) == TN_ERR_LIMIT);
+    CHECK(tn_view_add_step(&o.view, &tn_step_reorder, order, &err) == TN_ERR_LIMIT);
     prepare(&o);
     const uint8_t *bytes;
-    CHECK(tn_view_read(o.view, 0, 1, &o.worker, &bytes, &err) == TN_OK && memcmp(bytes, &value, 4) == 0);
+    CHECK(tn_view_range(o.view, 0, 1, &o.worker, &bytes, &err) == TN_OK && memcmp(bytes, &value, 4) == 0);
     close_view(&o);
+}
+
+/* The bytes of the file that a range is made of: exactly those where it is raw, else all. */
+static void a_view_says_which_stored_bytes_it_needs(void)
+{
+    static const float data[96] = { 1 };
+    const simple t = { .name = "t", .dtype = TN_FLOAT32, .rank = 2, .shape = { 12, 8 }, .data = data };
+    const tn_cast_task cast = { .to = TN_BFLOAT16 };
+    static const uint32_t order[] = { 1, 0 };
+    for (int i = 0; i < 3; i++) {
+        opened o;
+        tn_needs needs = { 0 };
+        write_file("in.zt", (tn_create_options){ .encoding = i == 1 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW,
+                                                 .replace = true }, &t, 1);
+        open_view(&o, "in.zt");
+        const tn_stored *s = tn_file_find(o.file, "t")->parts[0].stored;
+        add_step(&o, i == 2 ? &tn_step_reorder : &tn_step_cast, i == 2 ? (const void *)order : &cast);
+        CHECK(tn_view_needs(o.view, 16, 8, &needs, NULL) == TN_OK && needs.count == 1);
+        CHECK(needs.list[0].offset == s->offset + (i ? 0 : 64) && needs.list[0].size == (i ? s->size : 32));
+        CHECK(tn_view_needs(o.view, 24, 8, &needs, NULL) == TN_OK && needs.count == 1);
+        CHECK(needs.list[0].size == (i ? s->size : 64));
+        CHECK(tn_view_needs(o.view, 0, 0, &needs, NULL) == TN_OK);
+        free(needs.list);
+        close_view(&o);
+    }
 }
 
 int main(void)
@@ -303,6 +328,7 @@ int main(void)
         IN_FOLDER(padding_of_codes_is_their_zero_point),
         IN_FOLDER(damaged_data_is_found_when_a_view_is_prepared),
         IN_FOLDER(more_steps_than_a_view_can_have_are_refused),
+        IN_FOLDER(a_view_says_which_stored_bytes_it_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

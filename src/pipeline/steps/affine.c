@@ -195,7 +195,7 @@ static tn_status add_item(void *context, uint64_t item, unsigned worker, tn_scal
     const uint8_t *bytes;
     if (v->step == &tn_step_stored && !v->memory)
         return add_stored(s, first, n, w, tally, err);
-    TN_TRY(tn_view_read(v, first, (size_t)n, w, &bytes, err));
+    TN_TRY(tn_view_range(v, first, (size_t)n, w, &bytes, err));
     tn_scale_tally_add(tally, bytes, first, (size_t)n);
     return TN_OK;
 }

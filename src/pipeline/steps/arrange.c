@@ -387,7 +387,7 @@ static tn_status read_values(const tn_view *v, places *p, uint64_t first, size_t
     tn_status status = TN_OK;
     tn_dense_strides(p->rank, p->shape, p->stride);
     if (end > from)
-        status = tn_view_read(v->input, from, (size_t)(end - from), w, &bytes, err);
+        status = tn_view_range(v->input, from, (size_t)(end - from), w, &bytes, err);
     p->source = (const uint8_t *)((uintptr_t)bytes - (uintptr_t)tn_packed_byte(from, p->bits));
     return status;
 }

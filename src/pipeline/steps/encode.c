@@ -124,7 +124,7 @@ static tn_status read_values(const void *source, void *reader, uint64_t first, s
     const tn_view *v = source;
     const uint8_t *bytes = NULL;
     size_t before = (size_t)(first % 8);        /* steps before this one may have packed elements */
-    tn_status status = tn_view_read(v, first - before, n + before, reader, &bytes, err);
+    tn_status status = tn_view_range(v, first - before, n + before, reader, &bytes, err);
     *elements = status ? NULL : bytes + before * (v->bits / 8);
     return status;
 }

@@ -94,7 +94,7 @@ static tn_status read_codes(const tn_view *v, tn_scale_index index, tn_worker *w
         size_t got = 0;
         n = tn_min_u64(window, v->count - done);
         status = is_stored ? tn_stream_next(&w->stream, &bytes, &got, err)
-                           : tn_view_read(v, done, (size_t)n, w, &bytes, err);
+                           : tn_view_range(v, done, (size_t)n, w, &bytes, err);
         if (is_stored)          /* the bits that fill the last byte are none */
             n = tn_min_u64((uint64_t)got * 8 / type->bits, v->count - done);
         if (status || !n)

@@ -88,5 +88,16 @@ static bool strided(const tn_view *v, tn_strided *s)
     return s->base != NULL;
 }
 
+static tn_status needs(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err)
+{
+    const tn_tensor *t = v->state;
+    const tn_part *p = &t->parts[0];
+    const tn_stored *s = tn_stored_of(p);
+    if (!tn_part_is_range(p))
+        return tn_needs_add_part(needs, p, err);
+    return tn_needs_add(needs, s->shard, s->offset + tn_packed_byte(first, v->bits),
+                        tn_packed_bytes(n, v->bits), err);
+}
+
 const tn_step tn_step_stored = { .name = "stored", .describe = describe, .prepare = prepare, .make = make,
-                                 .strided = strided };
+                                 .strided = strided, .needs = needs };
