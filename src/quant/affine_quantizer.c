@@ -41,12 +41,13 @@ static tn_status find_scales(tn_scaled_job *j, affine_state *a, tn_error *err)
     const tn_scale_source source = { .add = add_item, .context = j, .items = tn_div_up_u64(p->count, ITEM) };
     tn_scale_tally *tally;
     tn_dtype from = j->rotates ? TN_FLOAT32 : j->work->src_type;
-    TN_TRY(tn_scale_tally_new(&p->d->affine, &p->o, from, a->index, &tally, err));
     TN_TRY(tn_job_workers(j, err));
-    TN_TRY(tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err));
-    tn_scale_tally_scales(tally, a->scale, a->zero);
+    TN_TRY(tn_scale_tally_new(&p->d->affine, &p->o, from, a->index, &tally, err));
+    tn_status status = tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err);
+    if (!status)
+        tn_scale_tally_scales(tally, a->scale, a->zero);
     tn_scale_tally_free(tally);
-    return TN_OK;
+    return status;
 }
 
 /* Sets the memory of scales and zero points, and their values if the caller gives them. */

@@ -122,52 +122,40 @@ static bool needs_copy(const tn_scaled_plan *plan, const tn_array *array)
     return tn_dtype_get(array->dtype)->bits < 8 || (plan->o.rotation.size && !tn_scaled_rotates(plan));
 }
 
-static tn_status new_copy(uint64_t count, float **copy, tn_error *err)
-{
-    *copy = count <= SIZE_MAX / sizeof **copy ? malloc((size_t)count * sizeof **copy) : NULL;
-    return *copy ? TN_OK : tn_fail_nomem(err);
-}
-
-static tn_status copy_in(const tn_array *array, const void *src, float *copy, unsigned jobs, tn_error *err)
-{
-    const tn_cast_options options = { .size = sizeof options, .jobs = jobs };
-    return tn_cast(&(tn_array){ TN_FLOAT32, array->rank, array->shape, NULL }, copy, array, src,
-                   TN_HOST_ORDER, &options, err);
-}
-
-static tn_status copy_out(const tn_array *array, void *dst, const float *copy, unsigned jobs, tn_error *err)
-{
-    const tn_cast_options options = { .size = sizeof options, .jobs = jobs };
-    const tn_array dense = { array->dtype, array->rank, array->shape, NULL };
-    return tn_cast(&dense, dst, &(tn_array){ TN_FLOAT32, array->rank, array->shape, NULL }, copy,
-                   TN_HOST_ORDER, &options, err);
-}
-
-static tn_status run(tn_scaled_work *w, bool encodes, tn_error *err)
+static tn_status run(const tn_scaled_work *w, bool encodes, tn_error *err)
 {
     return encodes ? tn_quantizer_encode(w, err) : tn_quantizer_decode(w, err);
 }
 
-static tn_status run_copied(tn_scaled_work *w, bool encodes, const tn_array *array, tn_error *err)
+/* Runs through a copy of all values as float32. */
+static tn_status run_with(float *copy, const tn_scaled_work *w, bool encodes, const tn_array *array,
+                          tn_error *err)
 {
-    const tn_scaled_plan *plan = w->plan;
+    const tn_cast_options o = { .size = sizeof o, .jobs = w->plan->o.jobs };
+    const tn_array floats = { TN_FLOAT32, array->rank, array->shape, NULL },
+                   dense = { array->dtype, array->rank, array->shape, NULL };
     tn_scaled_work own = *w;
-    float *copy;
     own.src_type = own.dst_type = TN_FLOAT32;
-    TN_TRY(new_copy(plan->count, &copy, err));
     own.src = encodes ? copy : NULL;
     own.dst = w->dst ? copy : NULL;
-    if (encodes)
-        TN_TRY(copy_in(array, w->src, copy, plan->o.jobs, err));
-    if (encodes)
-        TN_TRY(tn_scaled_rotate(plan, false, copy, w->pool, err));
+    if (encodes) {
+        TN_TRY(tn_cast(&floats, copy, array, w->src, TN_HOST_ORDER, &o, err));
+        TN_TRY(tn_scaled_rotate(w->plan, false, copy, w->pool, err));
+    }
     TN_TRY(run(&own, encodes, err));
-    if (w->dst)
-        TN_TRY(tn_scaled_rotate(plan, true, copy, w->pool, err));
-    if (w->dst)
-        TN_TRY(copy_out(array, w->dst, copy, plan->o.jobs, err));
+    if (!w->dst)
+        return TN_OK;
+    TN_TRY(tn_scaled_rotate(w->plan, true, copy, w->pool, err));
+    return tn_cast(&dense, w->dst, &floats, copy, TN_HOST_ORDER, &o, err);
+}
+
+static tn_status run_copied(const tn_scaled_work *w, bool encodes, const tn_array *array, tn_error *err)
+{
+    uint64_t count = w->plan->count;
+    float *copy = count <= SIZE_MAX / sizeof *copy ? malloc((size_t)count * sizeof *copy) : NULL;
+    tn_status status = copy ? run_with(copy, w, encodes, array, err) : tn_fail_nomem(err);
     free(copy);
-    return TN_OK;
+    return status;
 }
 
 static tn_status run_all(tn_scaled_work w, bool encodes, const tn_array *array, tn_error *err)

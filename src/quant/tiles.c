@@ -416,14 +416,14 @@ static tn_status find_percentiles(job *j, tn_error *err)
     tn_scale_index index = { .inner = 1, .count = p->outer * p->tiles_down * p->tiles_across * p->inner };
     tn_scale_tally *tally;
     TN_TRY(tn_scale_tally_new(&symmetry, &o, TN_FLOAT32, index, &tally, err));
-    TN_TRY(tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err));
-    for (uint64_t i = 0; i < index.count; i++) {
+    tn_status status = tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err);
+    for (uint64_t i = 0; i < index.count && !status; i++) {
         tn_tile_range *range = &j->groups[i].range;
         tn_scale_tally_range(tally, i, &range->low, &range->high);
         range->largest = fmaxf(-range->low, range->high);
     }
     tn_scale_tally_free(tally);
-    return TN_OK;
+    return status;
 }
 
 /* The most trials of a group; some have fewer. */

@@ -438,10 +438,11 @@ static tn_status probe_text(tn_file *f, uint64_t size, tn_error *err)
     uint8_t *text = malloc(n);
     if (!text)
         return tn_fail_nomem(err);
-    TN_TRY(tn_source_read(f->shards[0].source, 0, text, n, err));
-    f->format = tn_format_probe(text, n);
+    tn_status status = tn_source_read(f->shards[0].source, 0, text, n, err);
+    if (!status)
+        f->format = tn_format_probe(text, n);
     free(text);
-    return TN_OK;
+    return status;
 }
 
 static tn_status not_recognised(bool empty, const tn_format *named, tn_error *err)

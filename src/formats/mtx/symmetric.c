@@ -78,10 +78,11 @@ static tn_status check_entries(const tn_mtx_matrix *m, tn_error *err)
         places[i] = (place){ row > column ? row : column, tn_min_u64(row, column), i };
     }
     qsort(places, m->entries, sizeof *places, by_place);
-    for (size_t i = 0, taken = 0; i < m->entries; i += taken)
-        TN_TRY(check_pair(m, &places[i], m->entries - i, &taken, err));
+    tn_status status = TN_OK;
+    for (size_t i = 0, taken = 0; i < m->entries && !status; i += taken)
+        status = check_pair(m, &places[i], m->entries - i, &taken, err);
     free(places);
-    return TN_OK;
+    return status;
 }
 
 tn_status tn_mtx_check_symmetric(const tn_mtx_matrix *m, tn_error *err)

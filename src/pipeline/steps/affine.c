@@ -241,10 +241,11 @@ static tn_status find_scales(tn_view *v, const tn_preparing *p, tn_error *err)
     const tn_tensor *t = &values->tensor;
     TN_TRY(tn_scale_index_for(t->rank, t->shape, affine.axis, &index, err));
     TN_TRY(tn_scale_tally_new(&affine, &q->options, values->parts[0].array.dtype, index, &tally, err));
-    TN_TRY(tn_scale_search(tally, &source, tn_pool_jobs(p->pool), err));
-    tn_scale_tally_scales(tally, q->scale, q->zero);
+    tn_status status = tn_scale_search(tally, &source, tn_pool_jobs(p->pool), err);
+    if (!status)
+        tn_scale_tally_scales(tally, q->scale, q->zero);
     tn_scale_tally_free(tally);
-    return TN_OK;
+    return status;
 }
 
 static tn_status prepare_quantize(tn_view *v, const tn_preparing *p, tn_error *err)
