@@ -201,9 +201,7 @@ static tn_status check_name(const tn_source *source, const tn_zip_member *m, uin
     uint8_t buffer[256];
     for (size_t done = 0; done < m->name.len;) {
         size_t n = m->name.len - done < sizeof buffer ? m->name.len - done : sizeof buffer;
-        tn_status status = tn_source_read(source, at + done, buffer, n, err);
-        if (status)
-            return status;
+        TN_TRY(tn_source_read(source, at + done, buffer, n, err));
         if (memcmp(buffer, m->name.ptr + done, n) != 0)
             return tn_fail_at(err, TN_ERR_CORRUPT, at, "member %s has another name in its own header",
                               tn_quote(m->name.ptr, m->name.len).text);

@@ -114,9 +114,7 @@ static tn_status pump(coder *z, ZSTD_inBuffer *in, ZSTD_EndDirective mode, tn_em
         more = ZSTD_compressStream2(z->compressor, &out, in, mode);
         if (ZSTD_isError(more))
             return fail_zstd(err, TN_ERR_ARGUMENT, "cannot compress", more);
-        tn_status status = out.pos ? emit(context, z->out, out.pos, err) : TN_OK;
-        if (status)
-            return status;
+        TN_TRY(out.pos ? emit(context, z->out, out.pos, err) : TN_OK);
     } while (mode == ZSTD_e_end ? more > 0 : in->pos < in->size);
     return TN_OK;
 }
@@ -228,9 +226,7 @@ static tn_status decode(void *state, tn_coding *c, tn_error *err)
     bool more = c->nin > 0 || z->in_frame;
     while (more) {
         size_t in_before = in.pos, out_before = out.pos, given_before = z->given;
-        tn_status status = z->in_frame ? TN_OK : look_at_header(z, &in, err);
-        if (status)
-            return status;
+        TN_TRY(z->in_frame ? TN_OK : look_at_header(z, &in, err));
         if (!z->in_frame)
             break;              /* an incomplete header: all input was taken */
         size_t code = decode_once(z, &in, &out);

@@ -73,9 +73,7 @@ static tn_status skip_blocks(walk *w, const tn_zstd_frame *f, tn_error *err)
         uint8_t buffer[BLOCK_HEADER];
         const uint8_t *bytes;
         size_t n;
-        tn_status status = look(w, BLOCK_HEADER, buffer, &bytes, &n, err);
-        if (status)
-            return status;
+        TN_TRY(look(w, BLOCK_HEADER, buffer, &bytes, &n, err));
         tn_cur c = { .base = bytes, .end = n };
         uint32_t block = (uint32_t)tn_cur_le(&c, BLOCK_HEADER);
         last = c.bad || block & 1;

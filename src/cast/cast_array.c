@@ -137,10 +137,10 @@ static tn_status cast_staged(const job *j, uint64_t first, size_t n, tn_error *e
         src = j->src + tn_dense_offset(first, j->from.bits);
     if (to_dense)
         dst = j->dst + tn_dense_offset(first, j->to.bits);
-    tn_status status = tn_cast_block(j->plan, dst, src, n, first, j->rank, j->shape, err);
-    if (status == TN_OK && !to_dense)
+    TN_TRY(tn_cast_block(j->plan, dst, src, n, first, j->rank, j->shape, err));
+    if (!to_dense)
         copy_strided(&j->to, false, j->dst, out, first, n);
-    return status;
+    return TN_OK;
 }
 
 static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
@@ -187,26 +187,19 @@ tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, cons
     tn_cast_options own = { 0 };
     tn_take_options(&own, sizeof own, options);
     tn_cast_plan plan;
-    tn_status status = tn_cast_plan_make(&plan, dst->dtype, src->dtype, order, options, err);
     uint64_t count;
-    if (status == TN_OK)
-        status = tn_array_check(dst, "destination", &count, err);
-    if (status == TN_OK)
-        status = tn_array_check(src, "source", &count, err);
-    if (status == TN_OK)
-        status = tn_array_check_shapes(dst, src, err);
-    if (status != TN_OK || count == 0)
-        return status;
-    status = tn_array_check_data(dst_data, src_data, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_cast_plan_make(&plan, dst->dtype, src->dtype, order, options, err));
+    TN_TRY(tn_array_check(dst, "destination", &count, err));
+    TN_TRY(tn_array_check(src, "source", &count, err));
+    TN_TRY(tn_array_check_shapes(dst, src, err));
+    if (count == 0)
+        return TN_OK;
+    TN_TRY(tn_array_check_data(dst_data, src_data, err));
     job j = {
         .plan = &plan, .to = layout_of(dst), .from = layout_of(src), .dst = dst_data, .src = src_data,
         .count = count, .rank = src->rank, .shape = src->shape, .in_place = dst_data == src_data,
     };
-    status = check_layouts(&j, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(check_layouts(&j, err));
     plan.args.stream = tn_dense_offset(count, j.to.bits) >= STREAM_BYTES && is_dense(&j.to) && !j.in_place;
     return run(&j, own.jobs, err);
 }

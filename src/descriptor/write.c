@@ -626,9 +626,7 @@ static tn_status write_list(const tn_descriptor *descriptors, size_t n, tn_buf *
     tn_buf_putc(out, '[');
     for (size_t i = 0; i < n; i++) {
         tn_buf_puts(out, i ? ",\n  " : "\n  ");
-        tn_status status = write_readable(&descriptors[i], true, out, err);
-        if (status)
-            return status;
+        TN_TRY(write_readable(&descriptors[i], true, out, err));
     }
     tn_buf_puts(out, n ? "\n]" : "]");
     return TN_OK;

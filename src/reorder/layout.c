@@ -73,9 +73,7 @@ static tn_status check_strides(const job *j, tn_error *err)
     for (uint32_t i = 0; i < j->rank; i++) {
         const tn_reorder_dim *d = &j->dims[i];
         int64_t used = d->src_extent < d->dst_extent ? d->src_extent : d->dst_extent;
-        tn_status status = tn_array_check_stride(d->dst_extent, d->dst_stride, err);
-        if (status)
-            return status;
+        TN_TRY(tn_array_check_stride(d->dst_extent, d->dst_stride, err));
         if (j->bits < 8 && (d->dst_stride < 0 || d->src_stride < 0))
             return tn_fail(err, TN_ERR_ARGUMENT,
                            "elements of %u bits must have strides from 0 on, but found %" PRId64, j->bits,

@@ -173,19 +173,17 @@ static tn_status see_destination(const tn_array *dst, const uint32_t *order, con
             return tn_fail(err, TN_ERR_ARGUMENT,
                            "dimension %" PRIu32 ": expected %" PRId64 " elements in the destination "
                            "but found %" PRId64, i, count, dst->shape[i]);
-        tn_status status = tn_array_check_stride(count, item(dst->stride, i, 1), err);
-        if (status)
-            return status;
+        TN_TRY(tn_array_check_stride(count, item(dst->stride, i, 1), err));
     }
     for (uint32_t i = 0; i < dst->rank; i++)
         if (dst->shape[i] == 0)
             return TN_OK;
-    tn_status status = see_all(dst, "destination", v, err);
-    for (uint32_t i = 0; i < dst->rank && !status && cuts[order[i]].lead < v->shape[i]; i++) {
+    TN_TRY(see_all(dst, "destination", v, err));
+    for (uint32_t i = 0; i < dst->rank && cuts[order[i]].lead < v->shape[i]; i++) {
         start += cuts[order[i]].lead * v->stride[i];
-        status = check_byte(dst, "destination", start, err);
+        TN_TRY(check_byte(dst, "destination", start, err));
     }
-    return status;
+    return TN_OK;
 }
 
 /* --- the call ---------------------------------------------------------------- */
@@ -240,19 +238,15 @@ tn_status tn_move(const tn_array *dst, void *dst_data, const tn_array *src, cons
     TN_TRY(tn_reorder_check(dst, src, err));
     moving m = { .dtype = dst->dtype, .rank = dst->rank, .to = dst_data };
     m.options = (tn_reorder_options){ sizeof m.options, own.order, own.fill, own.jobs };
-    tn_status status = find_cuts(src->rank, src->shape, &own, m.cuts, err);
+    TN_TRY(find_cuts(src->rank, src->shape, &own, m.cuts, err));
     for (uint32_t i = 0; i < m.rank; i++)
         m.order[i] = own.order ? own.order[i] : i;
-    if (!status)
-        status = see_destination(dst, m.order, m.cuts, &m.dst, err);
-    if (!status)
-        status = see_source(src, m.cuts, &m.src, &taken, err);
+    TN_TRY(see_destination(dst, m.order, m.cuts, &m.dst, err));
+    TN_TRY(see_source(src, m.cuts, &m.src, &taken, err));
     tn_shape_count(dst->rank, dst->shape, &count);
-    if (status || count == 0)
-        return status;
-    status = tn_array_check_data(dst_data, taken ? src_data : dst_data, err);
-    if (status)
-        return status;
+    if (count == 0)
+        return TN_OK;
+    TN_TRY(tn_array_check_data(dst_data, taken ? src_data : dst_data, err));
     if (taken)
         m.from = (const uint8_t *)src_data + m.src.start * tn_dtype_get(src->dtype)->bits / 8;
     return run(&m, err);

@@ -66,9 +66,7 @@ static tn_status check_parts(const tn_tensor *t, uint64_t *nbytes, tn_error *err
         uint64_t count, bytes = 0;
         char which[120];
         snprintf(which, sizeof which, "part %s", tn_quote_z(p->role ? p->role : "").text);
-        tn_status status = tn_array_check_dense(&p->array, p->data, which, &count, err);
-        if (status != TN_OK)
-            return status;
+        TN_TRY(tn_array_check_dense(&p->array, p->data, which, &count, err));
         tn_array_nbytes(&p->array, &bytes);
         if (!tn_add_u64(*nbytes, bytes, nbytes))
             *nbytes = UINT64_MAX;

@@ -249,9 +249,7 @@ static tn_status apply_records(reader *r, size_t first, tn_st_merged *all, tn_er
         return tn_fail_nomem(err);
     for (size_t i = first; i < file->count; i++) {
         tn_tensor *t = &file->tensors[i];
-        tn_status status = tn_st_metadata_claim(&r->metadata, &file->arena, t->name, &file->records[i], err);
-        if (status)
-            return status;
+        TN_TRY(tn_st_metadata_claim(&r->metadata, &file->arena, t->name, &file->records[i], err));
         if (r->metadata.fillers && t->dtype == TN_UINT8 && tn_st_is_filler(t->name)) {
             t->nparts = 0;
             all->fillers++;
