@@ -107,11 +107,8 @@ tn_status tn_affine_plan_make(tn_affine_plan *plan, const tn_affine_task *task, 
     const tn_affine *a = task->affine;
     tn_quantize_options o = { 0 };
     tn_take_options(&o, sizeof o, task->options);
-    tn_status status = tn_affine_check_codes(a->codes, err);
-    if (status == TN_OK)
-        status = check_values(task->values, err);
-    if (status != TN_OK)
-        return status;
+    TN_TRY(tn_affine_check_codes(a->codes, err));
+    TN_TRY(check_values(task->values, err));
     *plan = (tn_affine_plan){
         .codes = tn_dtype_get(a->codes), .values = tn_dtype_get(task->values),
         .name = tn_dtype_get(a->codes)->name, .index = task->index, .scale = task->scale, .zero = task->zero,
@@ -123,15 +120,12 @@ tn_status tn_affine_plan_make(tn_affine_plan *plan, const tn_affine_task *task, 
     if (task->decodes)
         plan->rules = tn_encode_rules_for(tn_dtype_get(TN_FLOAT32), NULL);
     else
-        status = set_rules(plan, a, &o, err);
-    if (status == TN_OK)
-        status = check_scales(plan, task->decodes, !task->decodes && a->symmetric, err);
-    if (status == TN_OK)
-        status = tn_cast_plan_make(&plan->cast, task->decodes ? task->values : TN_FLOAT32,
-                                   task->decodes ? TN_FLOAT32 : task->values, TN_HOST_ORDER, NULL, err);
-    if (status == TN_OK)
-        choose_kernel(plan, task->kernels ? task->kernels : tn_quant_kernels_get(), task->decodes);
-    return status;
+        TN_TRY(set_rules(plan, a, &o, err));
+    TN_TRY(check_scales(plan, task->decodes, !task->decodes && a->symmetric, err));
+    TN_TRY(tn_cast_plan_make(&plan->cast, task->decodes ? task->values : TN_FLOAT32,
+                             task->decodes ? TN_FLOAT32 : task->values, TN_HOST_ORDER, NULL, err));
+    choose_kernel(plan, task->kernels ? task->kernels : tn_quant_kernels_get(), task->decodes);
+    return TN_OK;
 }
 
 tn_status tn_affine_plan_cast(tn_affine_plan *plan, const tn_cast_options *options, tn_error *err)

@@ -201,7 +201,7 @@ void tn_scaled_job_free(job *j)
 {
     if (!j)
         return;
-    const tn_quantizer *q = tn_quantizer_of(j->plan.d);
+    const tn_quantizer *q = j->plan.d->quantizer;
     if (q->end)
         q->end(j);
     free(j->last[0]);
@@ -226,18 +226,16 @@ static tn_status set_casts(job *j, tn_error *err)
     const tn_scaled_work *w = j->work;
     j->src_type = j->rotates ? TN_FLOAT32 : w->src_type;
     j->src_size = bytes_of(j->src_type);
-    tn_status status = tn_cast_plan_make(&j->widen, TN_FLOAT32, j->src_type, TN_HOST_ORDER, NULL, err);
-    if (status == TN_OK)
-        status = tn_cast_plan_make(&j->cast_in, TN_FLOAT32, w->src_type, TN_HOST_ORDER, NULL, err);
-    if (status != TN_OK || !j->wants_values)
-        return status;
+    TN_TRY(tn_cast_plan_make(&j->widen, TN_FLOAT32, j->src_type, TN_HOST_ORDER, NULL, err));
+    TN_TRY(tn_cast_plan_make(&j->cast_in, TN_FLOAT32, w->src_type, TN_HOST_ORDER, NULL, err));
+    if (!j->wants_values)
+        return TN_OK;
     j->dst_type = j->rotates ? TN_FLOAT32 : w->dst_type;
     j->dst_size = bytes_of(j->dst_type);
     j->out_size = bytes_of(w->dst_type);
-    status = tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER,
-                               j->rotates ? NULL : w->cast, err);
-    return status ? status
-                  : tn_cast_plan_make(&j->cast_out, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
+    TN_TRY(tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER, j->rotates ? NULL : w->cast,
+                             err));
+    return tn_cast_plan_make(&j->cast_out, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
 }
 
 /* Clears packed numbers that several items share.  Items clear the others. */

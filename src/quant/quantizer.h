@@ -54,14 +54,9 @@ extern const tn_quantizer tn_affine_quantizer, tn_tile_quantizer;
 /* The quantizer whose datatype a text looks like (quantizer.c). */
 const tn_quantizer *tn_quantizer_for(const char *text);
 
-static inline const tn_quantizer *tn_quantizer_of(const tn_datatype *d)
-{
-    return d->quantizer;
-}
-
 static inline tn_status tn_quantizer_check(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)
 {
-    return tn_quantizer_of(d)->check(d, o, err);
+    return d->quantizer->check(d, o, err);
 }
 
 /* Encodes work->src into the parts, decodes the codes into work->dst, adds to the report (run.c). */
@@ -75,18 +70,18 @@ static inline tn_status tn_part_values_open(tn_part_values *v, const tn_scaled_p
                                             tn_error *err)
 {
     *v = (tn_part_values){ .plan = plan, .stream = stream };
-    return tn_quantizer_of(plan->d)->open(v, err);
+    return plan->d->quantizer->open(v, err);
 }
 
 static inline void tn_part_values_read(const tn_part_values *v, uint64_t first, size_t n, float *y)
 {
-    tn_quantizer_of(v->plan->d)->read(v, first, n, y);
+    v->plan->d->quantizer->read(v, first, n, y);
 }
 
 static inline void tn_part_values_close(tn_part_values *v)
 {
-    if (v->plan && tn_quantizer_of(v->plan->d)->close)
-        tn_quantizer_of(v->plan->d)->close(v);
+    if (v->plan && v->plan->d->quantizer->close)
+        v->plan->d->quantizer->close(v);
 }
 
 #endif

@@ -451,16 +451,12 @@ tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to
     tn_requantize_options o = { 0 };
     tn_take_options(&o, sizeof o, options);
     job j = { .dst = dst_data, .src = src_data };
-    tn_status status = tn_array_check_dense(dst, dst_data, "destination", &j.count, err);
-    if (status == TN_OK)
-        status = tn_array_check_dense(src, src_data, "source", &j.count, err);
-    if (status == TN_OK)
-        status = tn_array_check_shapes(dst, src, err);
-    if (status == TN_OK)
-        status =
-            tn_requant_plan_make(&j.plan, dst->dtype, to, src->dtype, from, src->rank, src->shape, &o, err);
-    if (status != TN_OK || j.count == 0)
-        return status;
+    TN_TRY(tn_array_check_dense(dst, dst_data, "destination", &j.count, err));
+    TN_TRY(tn_array_check_dense(src, src_data, "source", &j.count, err));
+    TN_TRY(tn_array_check_shapes(dst, src, err));
+    TN_TRY(tn_requant_plan_make(&j.plan, dst->dtype, to, src->dtype, from, src->rank, src->shape, &o, err));
+    if (j.count == 0)
+        return TN_OK;
     return tn_pool_once(o.jobs, (j.count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = &j },
                         err);
 }

@@ -6,13 +6,6 @@
 
 static const uint32_t sizes[] = { 4, 8, 16, 32, 64, 128 };
 
-static tn_status fail_found(const tn_reading *r, const char *at, const char *expected)
-{
-    size_t n = (size_t)(r->end - at);
-    return tn_reading_fail(r, TN_ERR_ARGUMENT, at, "expected %s but found %s", expected,
-                           n ? tn_quote(at, n < 24 ? n : 24).text : "the end");
-}
-
 static tn_status read_size(tn_reading *r, uint32_t *size)
 {
     const char *begin = r->at;
@@ -20,7 +13,8 @@ static tn_status read_size(tn_reading *r, uint32_t *size)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
             if (sizes[i] == *size)
                 return TN_OK;
-    return fail_found(r, begin, "a size of 4, 8, 16, 32, 64 or 128");
+    r->at = begin;
+    return tn_expected(r, "a size of 4, 8, 16, 32, 64 or 128");
 }
 
 static tn_status read_seed(tn_reading *r, uint64_t *seed)
@@ -31,25 +25,24 @@ static tn_status read_seed(tn_reading *r, uint64_t *seed)
     for (; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++)
         fits = fits && !__builtin_mul_overflow(*seed, 10, seed) &&
                !__builtin_add_overflow(*seed, (uint64_t)(*r->at - '0'), seed);
-    if (!fits || r->at < r->end)
-        return fail_found(r, begin, "a seed of 0 to 18446744073709551615");
-    return TN_OK;
+    if (fits && r->at == r->end)
+        return TN_OK;
+    r->at = begin;
+    return tn_expected(r, "a seed of 0 to 18446744073709551615");
 }
 
 static tn_status read_rotation(tn_reading *r, tn_rotation *rotation)
 {
-    tn_status status;
     if (tn_take_word(r, "none"))
-        return r->at < r->end ? fail_found(r, r->at, "nothing after none") : TN_OK;
+        return r->at < r->end ? tn_expected(r, "nothing after none") : TN_OK;
     rotation->walsh = tn_take_word(r, "walsh");
     if (!rotation->walsh && !tn_take_word(r, "hadamard"))
-        return fail_found(r, r->at, "hadamardN, walshN, either with :SEED, or none");
-    if ((status = read_size(r, &rotation->size)))
-        return status;
+        return tn_expected(r, "hadamardN, walshN, either with :SEED, or none");
+    TN_TRY(read_size(r, &rotation->size));
     rotation->random = tn_take_word(r, ":");
     if (rotation->random)
         return read_seed(r, &rotation->seed);
-    return r->at < r->end ? fail_found(r, r->at, "nothing or :SEED after the size") : TN_OK;
+    return r->at < r->end ? tn_expected(r, "nothing or :SEED after the size") : TN_OK;
 }
 
 tn_status tn_rotation_parse(const char *text, tn_rotation *rotation, tn_error *err)

@@ -103,7 +103,7 @@ tn_job_block tn_job_block_of(const job *j, scratch *w, uint64_t batch)
 
 void tn_job_decode_block(const job *j, scratch *w, result *f, const tn_job_block *b)
 {
-    const tn_quantizer *q = tn_quantizer_of(j->plan.d);
+    const tn_quantizer *q = j->plan.d->quantizer;
     tn_scaled_plan last = w->view;
     tn_part_values values = { .plan = &w->view, .tensor_scale = j->tensor_scale, .affine = j->decoder };
     if (!w->dst && !j->work->report)
@@ -186,7 +186,7 @@ static void replace_codes(const job *j, uint8_t *codes, size_t n)
 
 tn_status tn_job_run_item(const job *j, uint64_t item, scratch *w, result *f, tn_error *err)
 {
-    const tn_quantizer *q = tn_quantizer_of(j->plan.d);
+    const tn_quantizer *q = j->plan.d->quantizer;
     tn_job_item s = tn_job_item_of(j, item);
     tn_scaled_place first, last;
     tn_scaled_row own = { 0, 0 };
@@ -244,7 +244,7 @@ tn_status tn_job_round(job *j, tn_error *err)
 
 tn_status tn_job_prepare(job *j, tn_error *err)
 {
-    const tn_quantizer *q = tn_quantizer_of(j->plan.d);
+    const tn_quantizer *q = j->plan.d->quantizer;
     return q->prepare ? q->prepare(j, err) : TN_OK;
 }
 

@@ -125,13 +125,12 @@ static tn_status set_up(tn_scale_tally *t, tn_error *err)
                        t->from ? t->from->name : "an unknown type");
     if (tn_has_percentile(o))
         t->wants = t->symmetric ? 1 : 2;
-    tn_status status = plan_memory(t, err);
+    TN_TRY(plan_memory(t, err));
     t->has_trials = tn_scale_trials_of(&t->affine, o->rule) > 0;
-    if (status == TN_OK && t->has_trials)
-        status = tn_scale_trials_init(&t->trials, &t->affine, o, t->codes, t->index, err);
-    if (status == TN_OK)
-        status = tn_cast_plan_make(&t->widen, TN_FLOAT32, t->from->dtype, TN_HOST_ORDER, NULL, err);
-    return status ? status : allocate(t, err);
+    if (t->has_trials)
+        TN_TRY(tn_scale_trials_init(&t->trials, &t->affine, o, t->codes, t->index, err));
+    TN_TRY(tn_cast_plan_make(&t->widen, TN_FLOAT32, t->from->dtype, TN_HOST_ORDER, NULL, err));
+    return allocate(t, err);
 }
 
 tn_status tn_scale_tally_new(const tn_affine *affine, const tn_quantize_options *options, tn_dtype from,

@@ -1,6 +1,4 @@
 /* quant/scaled.c - the public functions: tn_quantize(), tn_dequantize(), tn_fake_quantize(). */
-#include "quant/scaled.h"
-
 #include <stdlib.h>
 
 #include "base/options.h"
@@ -56,10 +54,9 @@ static tn_status check_store(const tn_datatype *d, const tn_quantize_options *o,
 
 tn_status tn_scaled_check(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)
 {
-    tn_status status = check_mode(o, err);
-    if (!status)
-        status = check_store(d, o, err);
-    return status || !o->ggml ? status : check_ggml(d, o, err);
+    TN_TRY(check_mode(o, err));
+    TN_TRY(check_store(d, o, err));
+    return o->ggml ? check_ggml(d, o, err) : TN_OK;
 }
 
 tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err)

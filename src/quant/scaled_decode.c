@@ -116,7 +116,7 @@ static decoder decoder_of(const tn_decode_kernels *k, const tn_number_spec *spec
     switch (spec->kind) {
     case TN_NUMBER_INT:
         c->kind = TN_DECODE_INT;
-        c->unit = ldexpf(1, d->scale.kind == TN_NUMBER_EXPONENT ? 2 - spec->bits : 0);
+        c->unit = ldexpf(1, -tn_point_of(d));
         break;
     case TN_NUMBER_UINT:
         c->kind = d->zero.kind == TN_NUMBER_FLOAT ? TN_DECODE_SHIFTED : TN_DECODE_UINT;
@@ -686,16 +686,6 @@ void tn_scaled_values_with(const tn_decode_kernels *k, const tn_scaled_plan *p, 
     }
     if (stream)
         tn_stream_fence();
-}
-
-void tn_scaled_values(const tn_scaled_plan *plan, float tensor_scale, uint64_t first, size_t n, float *y)
-{
-    tn_scaled_values_with(tn_decode_kernels_get(), plan, tensor_scale, first, n, y, false);
-}
-
-void tn_scaled_stream(const tn_scaled_plan *plan, float tensor_scale, uint64_t first, size_t n, float *y)
-{
-    tn_scaled_values_with(tn_decode_kernels_get(), plan, tensor_scale, first, n, y, true);
 }
 
 void tn_scaled_decode_with(const tn_decode_kernels *k, const tn_scaled_plan *p, const tn_tiles *tiles)

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-#include "kernels/scaled_encode/table.h"
-
 enum {
     BLOCK = TN_ENCODE_BLOCK,    /* values per block, more if tiles are large */
     FEWEST = 8,                 /* tiles per block: this many end on a byte in every part */
@@ -101,13 +99,13 @@ static tn_float_rules float_rules(const tn_number_spec *n)
     return r;
 }
 
-static tn_exponent_rules exponent_rules(const tn_datatype *d, tn_scale_rule mode)
+tn_exponent_rules tn_exponent_rules_of(const tn_scaled_plan *p)
 {
-    const tn_number_spec *n = &d->number;
-    int point = n->kind == TN_NUMBER_INT ? n->bits - 2 : 0;
-    return (tn_exponent_rules){ .bump = tn_scale_bump(n, mode), .offset = d->scale.bias - 127 - n->emax,
+    const tn_datatype *d = p->d;
+    const tn_number_spec *n = tn_compute_spec(d);
+    return (tn_exponent_rules){ .bump = tn_scale_bump(n, p->o.rule), .offset = d->scale.bias - 127 - n->emax,
                                 .last = (1 << d->scale.exponent_bits) - 2,
-                                .inverse = 127 + point + d->scale.bias };
+                                .inverse = 127 + tn_point_of(d) + d->scale.bias };
 }
 
 static tn_scale_rules scale_rules(const tn_datatype *d, float tensor_scale)
@@ -143,7 +141,7 @@ static recipe recipe_for(const tn_encode_kernels *k, const tn_scaled_plan *p, fl
     recipe r = { .kernels = k, .plan = p,
                  .is_power = d->scope != TN_SCOPE_NONE && d->scale.kind == TN_NUMBER_EXPONENT };
     if (r.is_power)
-        r.exponent = exponent_rules(d, p->o.rule);
+        r.exponent = tn_exponent_rules_of(p);
     else if (d->scope != TN_SCOPE_NONE)
         r.scale = scale_rules(d, tensor_scale);
     r.kind = kind_of(p, r.is_power || d->scope == TN_SCOPE_NONE);
@@ -158,27 +156,16 @@ static recipe recipe_for(const tn_encode_kernels *k, const tn_scaled_plan *p, fl
 
 /* --- numbers of parts ----------------------------------------------------------------- */
 
-/* Writes n scales or zero points from number `first`, which begins on a byte. */
-static void put_numbers(const recipe *r, uint8_t *part, unsigned bits, size_t first, const uint32_t *codes,
-                        size_t n)
+void tn_put_numbers(const tn_encode_kernels *kernels, uint8_t *part, unsigned bits, const uint32_t *codes,
+                    size_t n)
 {
-    if (bits > 16) {
-        memcpy(part + 4 * first, codes, 4 * n);
-        return;
-    }
-    if (bits > 8) {
-        for (size_t i = 0; i < n; i++) {
-            uint16_t code = (uint16_t)codes[i];
-            memcpy(part + 2 * (first + i), &code, sizeof code);
-        }
-        return;
-    }
-    uint8_t bytes[MOST];
-    uint8_t *to = bits == 8 ? part + first : bytes;
-    for (size_t i = 0; i < n; i++)
-        to[i] = (uint8_t)codes[i];
+    uint8_t bytes[MOST], *to = bits < 8 ? bytes : part;
+    for (size_t k = 0; k < n && bits > 8; k++)
+        tn_code_put(part, k, tn_scaled_word(bits), codes[k]);
+    for (size_t k = 0; k < n && bits <= 8; k++)
+        to[k] = (uint8_t)codes[k];
     if (bits < 8)
-        r->kernels->pack(part + first / 8 * bits, bytes, n, bits);
+        kernels->pack(part, bytes, n, bits);
 }
 
 /* --- scales of tiles -------------------------------------------------------------------- */
@@ -216,9 +203,10 @@ static bool choose_scales(const recipe *r, scratch *w, const float *x, size_t ti
 
 static void put_scales(const recipe *r, const tn_tiles *tiles, size_t first, const scratch *w, size_t n)
 {
-    put_numbers(r, tiles->scale, r->plan->scale.bits, first, w->scale, n);
+    unsigned scale = r->plan->scale.bits, zero = r->plan->zero.bits;
+    tn_put_numbers(r->kernels, tiles->scale + tn_scaled_field_bytes(scale, first), scale, w->scale, n);
     if (r->plan->d->has_zero)
-        put_numbers(r, tiles->zero, r->plan->zero.bits, first, w->zero, n);
+        tn_put_numbers(r->kernels, tiles->zero + tn_scaled_field_bytes(zero, first), zero, w->zero, n);
 }
 
 /* --- codes ------------------------------------------------------------------------------ */

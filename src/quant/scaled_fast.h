@@ -6,6 +6,7 @@
 #ifndef TN_QUANT_SCALED_FAST_H
 #define TN_QUANT_SCALED_FAST_H
 
+#include "kernels/scaled_encode/table.h"
 #include "quant/scaled_plan.h"
 
 /* Consecutive tiles of one row, or a piece of a group.  inner and tile_rows are 1.
@@ -32,15 +33,14 @@ tn_tiles_encode_fn tn_scaled_encoder(const tn_scaled_plan *plan);       /* scale
 tn_tiles_encode_fn tn_scaled_searcher(const tn_scaled_plan *plan);
 tn_tiles_decode_fn tn_scaled_decoder(const tn_scaled_plan *plan);       /* scaled_decode.c */
 
+/* Constants of exponent scales (scaled_encode.c). */
+tn_exponent_rules tn_exponent_rules_of(const tn_scaled_plan *plan);
+
+/* Writes the scales or zero points of at most TN_ENCODE_BLOCK / 2 tiles (scaled_encode.c). */
+void tn_put_numbers(const tn_encode_kernels *kernels, uint8_t *part, unsigned bits, const uint32_t *codes,
+                    size_t n);
+
 /* tn_tile_range_of() with kernels (scaled_encode.c). */
 tn_tile_range tn_scaled_range(const float *x, size_t n);
-
-/* Decodes elements [first, first + n) of the tensor, in row-major order, of any
- * datatype (scaled_decode.c).  Thread-safe.  The floating-point environment must be
- * the default one. */
-void tn_scaled_values(const tn_scaled_plan *plan, float tensor_scale, uint64_t first, size_t n, float *y);
-
-/* The same, written past the caches.  Other threads see the values when it returns. */
-void tn_scaled_stream(const tn_scaled_plan *plan, float tensor_scale, uint64_t first, size_t n, float *y);
 
 #endif

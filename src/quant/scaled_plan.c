@@ -159,14 +159,14 @@ tn_status tn_scaled_plan_make(tn_scaled_plan *p, const tn_datatype *d, uint32_t 
 {
     tn_scaled_shapes shapes;
     *p = (tn_scaled_plan){ .d = d, .o = *o, .rank = rank, .shape = shape };
-    tn_status status = tn_scaled_shapes_for(d, rank, shape, &shapes, err);
-    if (status == TN_OK && (status = tn_shape_count(rank, shape, &p->count)) != TN_OK)
+    TN_TRY(tn_scaled_shapes_for(d, rank, shape, &shapes, err));
+    tn_status status = tn_shape_count(rank, shape, &p->count);
+    if (status)
         return tn_fail(err, status, "the tensor is too large");
     set_widths(p);
-    if (status == TN_OK)
-        status = set_parts(p, &shapes, parts, err);
-    if (status != TN_OK || p->count == 0)
-        return status;
+    TN_TRY(set_parts(p, &shapes, parts, err));
+    if (p->count == 0)
+        return TN_OK;
     p->last = rank ? (uint64_t)shape[rank - 1] : 1;
     p->extent = p->last;
     if (d->is_affine) {

@@ -11,13 +11,6 @@
 
 /* --- sparsity --------------------------------------------------------------------------- */
 
-/* Sparsity alone: kept values are cast. */
-static bool is_cast(const tn_datatype *d)
-{
-    tn_dtype type = d->number.dtype;
-    return d->scope == TN_SCOPE_NONE && (type == TN_FLOAT32 || type == TN_FLOAT16 || type == TN_BFLOAT16);
-}
-
 /* The plan without its sparsity, for the kept values. */
 typedef struct kept_plan {
     tn_datatype    d;
@@ -38,7 +31,7 @@ static bool encode_kept(const tn_search_tables *w, const tn_scaled_plan *p, cons
 {
     const tn_datatype *d = p->d;
     size_t n = t->count * t->size;
-    bool plain = is_cast(d);
+    bool plain = tn_datatype_is_exact(d);
     uint32_t most = w->search->select(plain && d->number.bits == 32 ? (void *)t->data : kept, t->mask, t->x,
                                       n, d->keep, d->of);
     if (most > TN_BITS_INFINITE && (!plain || p->o.nan != TN_NAN_KEEP))
@@ -95,7 +88,7 @@ static bool encode_offsets(const tn_search_tables *kernels, const tn_scaled_plan
     const tn_datatype *d = p->d;
     const tn_search_powers r = tn_search_powers_of(p);
     tn_search_scratch w;
-    const tn_search_offsets rules = { .subtile = d->subtile, .bump = r.bump,
+    const tn_search_offsets rules = { .subtile = d->subtile, .bump = r.rules.bump,
                                       .most = (1 << d->offset_bits) - 1,
                                       .exponent = w.exponent };
     for (size_t first = 0, n; first < t->count; first += n) {
@@ -167,7 +160,7 @@ static bool can_encode_kept(const tn_scaled_plan *p)
 {
     kept_plan dense;
     drop_sparsity(&dense, p);
-    return is_cast(p->d) || tn_scaled_encoder(&dense.plan);
+    return tn_datatype_is_exact(p->d) || tn_scaled_encoder(&dense.plan);
 }
 
 bool tn_scaled_search_with(const tn_search_tables *w, const tn_scaled_plan *p, const tn_tiles *t)

@@ -40,10 +40,7 @@ typedef struct tn_search_scratch {
 
 /* Constants of exponent scales: see tn_scale_exponent(). */
 typedef struct tn_search_powers {
-    int32_t bump;               /* see tn_scale_bump() */
-    int32_t offset;             /* code = exponent field of the largest magnitude + offset */
-    int32_t last;               /* the largest code */
-    int32_t inverse;            /* exponent field of the factor = inverse - code */
+    tn_exponent_rules rules;
     int32_t one;                /* exponent field of the step = one + code */
 } tn_search_powers;
 
@@ -90,7 +87,7 @@ tn_search_powers tn_search_powers_of(const tn_scaled_plan *p);
 /* The code for the exponent of a float32 plus `more`, at least 0. */
 static inline int32_t tn_search_code(const tn_search_powers *r, uint32_t bits, int32_t more)
 {
-    int32_t code = (int32_t)(bits >> 23) + r->offset + more;
+    int32_t code = (int32_t)(bits >> 23) + r->rules.offset + more;
     return code > 0 ? code : 0;
 }
 

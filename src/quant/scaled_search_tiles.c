@@ -49,12 +49,6 @@ tn_tiles tn_search_next(const tn_scaled_plan *p, const tn_tiles *t, size_t first
 
 /* --- numbers and scales ------------------------------------------------------------------- */
 
-/* Fraction bits: with an exponent scale, integers have the binary point after their first bit. */
-static int point_of(const tn_datatype *d)
-{
-    return d->number.kind == TN_NUMBER_INT && tn_search_is_power(d) ? d->number.bits - 2 : 0;
-}
-
 bool tn_search_is_narrow(const tn_number_spec *n)
 {
     return n->kind == TN_NUMBER_FLOAT && n->emin >= -126 && n->emax + 23 - n->mantissa_bits <= 127;
@@ -85,30 +79,24 @@ tn_search_number tn_search_number_of(const tn_number_spec *n)
 
 tn_search_powers tn_search_powers_of(const tn_scaled_plan *p)
 {
-    const tn_datatype *d = p->d;
-    const tn_number_spec *n = tn_compute_spec(d);
-    int point = point_of(d);
-    return (tn_search_powers){ .bump = tn_scale_bump(n, p->o.rule), .offset = d->scale.bias - 127 - n->emax,
-                               .last = (1 << d->scale.exponent_bits) - 2,
-                               .inverse = 127 + point + d->scale.bias,
-                               .one = 127 - point - d->scale.bias };
+    return (tn_search_powers){ tn_exponent_rules_of(p), 127 - tn_point_of(p->d) - p->d->scale.bias };
 }
 
 bool tn_search_set_power(const tn_search_powers *r, int32_t code, float *factor, float *step)
 {
-    int32_t to = r->inverse - code, from = r->one + code;
+    int32_t to = r->rules.inverse - code, from = r->one + code;
     *factor = tn_float_of((uint32_t)to << 23);
     *step = tn_float_of((uint32_t)from << 23);
-    return code <= r->last && to >= 1 && to < 254 - 3 && from >= 1 && from <= 254;
+    return code <= r->rules.last && to >= 1 && to < 254 - 3 && from >= 1 && from <= 254;
 }
 
 bool tn_search_set_powers(const tn_search_powers *r, tn_search_scratch *w, size_t tiles)
 {
     for (size_t k = 0; k < tiles; k++) {
-        int32_t code = tn_search_code(r, w->largest[k] + (uint32_t)r->bump, 0);
+        int32_t code = tn_search_code(r, w->largest[k] + (uint32_t)r->rules.bump, 0);
         bool zero = w->largest[k] == 0,
              normal = w->largest[k] >= TN_BITS_NORMAL && w->largest[k] < TN_BITS_INFINITE;
-        w->exponent[k] = zero ? 0 : code - r->offset;
+        w->exponent[k] = zero ? 0 : code - r->rules.offset;
         w->own.scale[k] = zero ? 0 : (uint32_t)code;
         w->own.factor[k] = 1;
         w->own.step[k] = 0;
@@ -120,26 +108,12 @@ bool tn_search_set_powers(const tn_search_powers *r, tn_search_scratch *w, size_
 
 /* --- output ------------------------------------------------------------------------------- */
 
-static void put_numbers(const tn_search_tables *kernels, uint8_t *part, unsigned bits, const uint32_t *codes,
-                        size_t n)
-{
-    uint8_t bytes[TN_SEARCH_MOST];
-    for (size_t k = 0; k < n; k++) {
-        if (bits > 8)
-            tn_code_put(part, k, tn_scaled_word(bits), codes[k]);
-        else
-            (bits == 8 ? part : bytes)[k] = (uint8_t)codes[k];
-    }
-    if (bits < 8)
-        kernels->encode->pack(part, bytes, n, bits);
-}
-
 void tn_search_put_scales(const tn_search_tables *kernels, const tn_scaled_plan *p, const tn_tiles *t,
                           const tn_search_scales *from)
 {
-    put_numbers(kernels, t->scale, p->scale.bits, from->scale, t->count);
+    tn_put_numbers(kernels->encode, t->scale, p->scale.bits, from->scale, t->count);
     if (p->d->has_zero)
-        put_numbers(kernels, t->zero, p->zero.bits, from->zero, t->count);
+        tn_put_numbers(kernels->encode, t->zero, p->zero.bits, from->zero, t->count);
 }
 
 uint8_t *tn_search_codes_to(const tn_scaled_plan *p, const tn_tiles *t, tn_search_scratch *w)

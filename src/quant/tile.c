@@ -67,12 +67,6 @@ static float codebook_value(const tn_datatype *d, const level *l, uint32_t code)
     return code & d->codebook.values ? -magnitude : magnitude;
 }
 
-/* Fraction bits: with an exponent scale, integers have the binary point after their first bit. */
-static int point_of(const tn_datatype *d)
-{
-    return d->scale.kind == TN_NUMBER_EXPONENT ? d->number.bits - 2 : 0;
-}
-
 static float value_of(const tn_datatype *d, const level *l, uint32_t code)
 {
     float value;
@@ -84,7 +78,7 @@ static float value_of(const tn_datatype *d, const level *l, uint32_t code)
         value = codebook_value(d, l, code) * l->scale;
         break;
     case TN_NUMBER_INT:
-        value = ldexpf((float)tn_spec_integer(&d->number, code), -point_of(d)) * l->scale;
+        value = ldexpf((float)tn_spec_integer(&d->number, code), -tn_point_of(d)) * l->scale;
         break;
     case TN_NUMBER_UINT:
         if (d->zero.kind == TN_NUMBER_FLOAT)
@@ -149,7 +143,7 @@ static uint32_t int_code(const encoder *e, const level *l, float x, uint64_t ind
 {
     int32_t largest = e->d->number.maxint;
     int32_t code =
-        tn_coder_integer(&e->number, ldexpf(quotient(l, x), point_of(e->d)), -largest, largest, index);
+        tn_coder_integer(&e->number, ldexpf(quotient(l, x), tn_point_of(e->d)), -largest, largest, index);
     return (uint32_t)code & ((UINT32_C(2) << (e->d->number.bits - 1)) - 1);
 }
 

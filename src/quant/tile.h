@@ -1,4 +1,8 @@
-/* quant/tile.h - the steps of encoding a tile.
+/* quant/tile.h - encode and decode one tile, and the steps of encoding.
+ *
+ * tile.c, tile_number.c and tile_scale.c are the definition: any datatype, any
+ * option, scalar binary32 arithmetic with one rounding per operation.  The fast paths
+ * give the same bits.
  *
  * A large tile (one scale per tensor or per long row) is a group of pieces.  A piece
  * is a tn_tile with some of the group's values, in order.  It has whole subtiles and
@@ -6,8 +10,36 @@
 #ifndef TN_QUANT_TILE_H
 #define TN_QUANT_TILE_H
 
+#include "base/pool.h"
+#include "quant/grammar/datatype.h"
 #include "tensor/number.h"
-#include "quant/scaled.h"
+
+#include <tenon/quantize.h>
+
+enum { TN_TILE_MAX = 1 << 16 };         /* most values of a piece; larger tiles have several */
+
+/* The values of one tile and their codes.  The caller owns the arrays. */
+typedef struct tn_tile {
+    const float *x;             /* n values, row by row; padding is 0 */
+    size_t       n;             /* sparse tiles: kept and dropped values */
+    const uint64_t *index;      /* of each value in the tensor, for stochastic rounding and messages;
+                                 * UINT64_MAX: padding */
+    float        tensor_scale;  /* 1 if there is none */
+    uint32_t     scale;         /* code */
+    uint32_t     zero;          /* code of the zero point */
+    uint8_t     *offset;        /* one per subtile */
+    uint8_t     *meta;          /* mapping, one per tile or subtile */
+    uint8_t     *mask;          /* one per value; 1: kept */
+    float       *scratch;       /* n values, for percentiles */
+    uint32_t    *code;          /* one per value; sparse: one per slot, keep * n / of */
+} tn_tile;
+
+/* Chooses scale, zero point, offsets, mappings and mask, and encodes.  TN_ERR_LOSS: a NaN has no code; *bad
+ * is its index in x. */
+tn_status tn_tile_encode(const tn_datatype *d, const tn_quantize_options *o, tn_tile *t, size_t *bad);
+
+/* Decodes n values into y. */
+void tn_tile_decode(const tn_datatype *d, const tn_tile *t, float *y);
 
 /* ---- numbers of a spec (tile_number.c) ---- */
 
@@ -96,6 +128,12 @@ static inline bool tn_datatype_is_exact(const tn_datatype *d)
 static inline const tn_number_spec *tn_compute_spec(const tn_datatype *d)
 {
     return d->number.kind == TN_NUMBER_CODEBOOK ? &d->codebook.compute : &d->number;
+}
+
+/* Fraction bits: with an exponent scale, integers have the binary point after their first bit. */
+static inline int tn_point_of(const tn_datatype *d)
+{
+    return d->number.kind == TN_NUMBER_INT && d->scale.kind == TN_NUMBER_EXPONENT ? d->number.bits - 2 : 0;
 }
 
 /* ---- a piece (tile.c) ---- */

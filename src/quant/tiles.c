@@ -3,6 +3,7 @@
  * A tile of one piece is read once.  A larger tile (one scale per tensor or per long
  * row) is a group of pieces and takes several passes: one to measure the range, one
  * per choice to try, one to encode. */
+#include "kernels/scaled_decode/table.h"
 #include "quant/quantizer.h"
 #include "quant/rotate.h"
 #include "quant/scale_search.h"
@@ -232,11 +233,10 @@ static tn_status measure_piece(const job *j, scratch *w, result *f, const tn_sca
                                        (size_t)(at->rows * row.n));
         return TN_OK;
     }
-    tn_status status = begin(j, w, at, err);
+    TN_TRY(begin(j, w, at, err));
     f->ranges[k] = (tn_tile_range){ 0 };
-    if (status == TN_OK)
-        tn_tile_measure(j->plan.d, &w->tile, &f->ranges[k]);
-    return status;
+    tn_tile_measure(j->plan.d, &w->tile, &f->ranges[k]);
+    return TN_OK;
 }
 
 /* A group without subtiles has one mapping.  Each trial applies one to all pieces. */
@@ -270,11 +270,10 @@ static tn_status try_piece(const job *j, scratch *w, result *f, const tn_scaled_
     f->squares[k] = INFINITY;
     if (!choice_of(j, at, j->trial, &choice))
         return TN_OK;
-    tn_status status = begin(j, w, at, err);
+    TN_TRY(begin(j, w, at, err));
     f->squares[k] = 0;
-    if (status == TN_OK)
-        tn_tile_apply(j->plan.d, &j->plan.o, &w->tile, &choice, &f->squares[k]);
-    return status;
+    tn_tile_apply(j->plan.d, &j->plan.o, &w->tile, &choice, &f->squares[k]);
+    return TN_OK;
 }
 
 static tn_status encode_piece(const job *j, scratch *w, result *f, const tn_scaled_place *at, uint64_t k,
@@ -311,16 +310,15 @@ static tn_status encode_at_once(const job *j, scratch *w, result *f, uint64_t ba
                                 tn_error *err)
 {
     tn_scaled_place at = tn_scaled_place_at(&j->plan, batch, 0, 0);
-    tn_status status = TN_OK;
     if (tiles == 0 || encode_tiles(j, w, f, &at, (size_t)tiles))
         return TN_OK;
-    for (uint64_t k = 0; k < tiles && status == TN_OK; k += A_FEW) {
-        uint64_t end = k + A_FEW < tiles ? k + A_FEW : tiles;
+    for (uint64_t k = 0; k < tiles; k += A_FEW) {
+        uint64_t end = tn_min_u64(k + A_FEW, tiles);
         at = tn_scaled_place_at(&j->plan, batch, k, 0);
         if (!encode_tiles(j, w, f, &at, (size_t)(end - k)))
-            status = step_through(j, w, f, (tile_span){ batch, 0, k, end }, err);
+            TN_TRY(step_through(j, w, f, (tile_span){ batch, 0, k, end }, err));
     }
-    return status;
+    return TN_OK;
 }
 
 /* Whether the padded tile after `tiles` others of a batch can be encoded as a short tile.  Padding counts in
@@ -337,17 +335,16 @@ static tn_status encode(const job *j, scratch *w, result *f, uint64_t batch, uin
 {
     const tn_scaled_plan *p = &j->plan;
     uint64_t tiles = tn_scaled_batch_tiles(p, batch), done = 0;
-    tn_status status = TN_OK;
     if (j->encode && p->tile_rows == 1 && j->step == encode_whole && !tn_has_percentile(&p->o)) {
         tn_scaled_place at = tn_scaled_place_at(p, batch, 0, 0);
         uint64_t whole = (p->columns - at.across * p->tile_columns) / p->tile_columns;
         done = tn_min_u64(whole, tiles);
-        status = encode_at_once(j, w, f, batch, done, err);
+        TN_TRY(encode_at_once(j, w, f, batch, done, err));
         at = tn_scaled_place_at(p, batch, done, 0);
-        if (status == TN_OK && done < tiles && can_be_short(p, done) && encode_tiles(j, w, f, &at, 1))
+        if (done < tiles && can_be_short(p, done) && encode_tiles(j, w, f, &at, 1))
             done++;
     }
-    return status ? status : step_through(j, w, f, (tile_span){ batch, piece, done, tiles }, err);
+    return step_through(j, w, f, (tile_span){ batch, piece, done, tiles }, err);
 }
 
 /* Adds the result of a piece to its group.  `last`: the last piece. */
@@ -388,14 +385,10 @@ static tn_status count_item(void *context, uint64_t item, unsigned worker, tn_sc
     tn_job_item s = tn_job_item_of(j, item);
     tn_scaled_place first, last;
     tn_scaled_row own = j->windows ? tn_job_elements(j, &s, &first, &last) : (tn_scaled_row){ 0, 0 };
-    tn_status opened = tn_job_open_values(j, w, &j->results[worker], own.first, own.n, err);
-    if (opened != TN_OK)
-        return opened;
+    TN_TRY(tn_job_open_values(j, w, &j->results[worker], own.first, own.n, err));
     for (uint64_t k = 0; k < tn_scaled_batch_tiles(p, s.first); k++) {
         tn_scaled_place at = tn_scaled_place_at(p, s.first, k, s.piece);
-        tn_status status = begin(j, w, &at, err);
-        if (status != TN_OK)
-            return status;
+        TN_TRY(begin(j, w, &at, err));
         size_t n = 0;
         for (size_t i = 0; i < w->tile.n; i++)
             if (w->index[i] != UINT64_MAX && (!p->d->of || w->tile.mask[i]))
@@ -450,16 +443,16 @@ static tn_status search_groups(job *j, tn_error *err)
 {
     j->gather = gather;
     j->step = measure_piece;
-    tn_status status = tn_job_round(j, err);
-    if (status == TN_OK && tn_has_percentile(&j->plan.o))
-        status = find_percentiles(j, err);
+    TN_TRY(tn_job_round(j, err));
+    if (tn_has_percentile(&j->plan.o))
+        TN_TRY(find_percentiles(j, err));
     j->step = try_piece;
-    for (j->trial = 0; j->trial < trials_of(j) && trials_of(j) > 1 && status == TN_OK; j->trial++)
-        status = tn_job_round(j, err);
+    for (j->trial = 0; j->trial < trials_of(j) && trials_of(j) > 1; j->trial++)
+        TN_TRY(tn_job_round(j, err));
     j->gather = NULL;
-    if (status == TN_OK && j->work->by_items)
+    if (j->work->by_items)
         put_choices(j);
-    return status;
+    return TN_OK;
 }
 
 /* --- the scale of a tensor ------------------------------------------------------------ */
@@ -506,7 +499,6 @@ static tn_status find_tensor_scale(job *j, tn_error *err)
 static tn_status prepare(job *j, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
-    tn_status status = TN_OK;
     if (!p->count) {            /* an empty tensor still has a scale of the tensor */
         if (p->tscale.data)
             tn_scaled_put_tensor_scale(p, tn_tensor_scale_for(p->d, &p->o, &(tn_tile_range){ 0 }));
@@ -515,11 +507,11 @@ static tn_status prepare(job *j, tn_error *err)
     j->decode = j->windows ? tn_scaled_decoder(p) : NULL;
     j->encode = j->decode ? tn_scaled_encoder(p) : NULL;
     if (p->d->has_tensor_scale)
-        status = find_tensor_scale(j, err);
-    if (status == TN_OK && j->groups)
-        status = search_groups(j, err);
+        TN_TRY(find_tensor_scale(j, err));
+    if (j->groups)
+        TN_TRY(search_groups(j, err));
     j->step = j->groups ? encode_piece : encode_whole;
-    return status;
+    return TN_OK;
 }
 
 /* --- the quantizer --------------------------------------------------------------------- */
@@ -533,7 +525,7 @@ static tn_status open(tn_part_values *v, tn_error *err)
 
 static void read_values(const tn_part_values *v, uint64_t first, size_t n, float *y)
 {
-    (v->stream ? tn_scaled_stream : tn_scaled_values)(v->plan, v->tensor_scale, first, n, y);
+    tn_scaled_values_with(tn_decode_kernels_get(), v->plan, v->tensor_scale, first, n, y, v->stream);
 }
 
 static bool is_any_text(const char *text)

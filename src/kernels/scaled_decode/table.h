@@ -88,12 +88,16 @@ TN_KERNEL_TABLE(tn_decode_kernels);
 void tn_decode_integers(int32_t *restrict integers, const uint8_t *restrict codes, size_t n, unsigned width,
                         unsigned bits);
 
-/* What tn_scaled_values(), tn_scaled_stream() and tn_scaled_decoder() do, with
- * these kernels (quant/scaled_decode.c). */
+/* Decodes elements [first, first + n) of the tensor, in row-major order, of any
+ * datatype (quant/scaled_decode.c).  `stream`: past the caches; other threads see the
+ * values when it returns.  Thread-safe.  The floating-point environment must be the
+ * default one. */
 struct tn_scaled_plan;
 struct tn_tiles;
 void tn_scaled_values_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan, float tensor_scale,
                            uint64_t first, size_t n, float *y, bool stream);
+
+/* What tn_scaled_decoder() does, with these kernels. */
 void tn_scaled_decode_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan,
                            const struct tn_tiles *tiles);
 

@@ -76,9 +76,7 @@ static void put_digits(builder *m, const uint8_t *digits, unsigned count)
 /* cb: f|i[OFFSETS][e[EXPONENTS]] */
 static tn_status read_pattern(builder *m, clause *c)
 {
-    tn_status status = read_digits(m, 9, MAX_DIGITS, c->offset, &c->offsets);
-    if (status)
-        return status;
+    TN_TRY(read_digits(m, 9, MAX_DIGITS, c->offset, &c->offsets));
     put_digits(m, c->offset, c->offsets);
     c->pure = c->offsets == 0;
     if (c->pure)
@@ -87,8 +85,7 @@ static tn_status read_pattern(builder *m, clause *c)
         c->exponents = 1;
         return TN_OK;
     }
-    if ((status = read_digits(m, 3, MAX_DIGITS, c->exponent, &c->exponents)))
-        return status;
+    TN_TRY(read_digits(m, 3, MAX_DIGITS, c->exponent, &c->exponents));
     put_name(m, 'e');
     if (c->exponents == 2 && c->exponent[0] == 0 && c->exponent[1] == 1)
         return TN_OK;
@@ -215,24 +212,20 @@ static tn_status put_mapping(builder *m, const clause *c, const uint32_t *distan
     return TN_OK;
 }
 
-static tn_status too_many(const builder *m, const clause *c)
-{
-    return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "%u bits choose among %u mappings but found more",
-                           m->book.meta_bits, m->book.mappings);
-}
-
 /* Adds the mappings of a clause of cb: one per exponent and offset. */
 static tn_status put_explicit(builder *m, const clause *c)
 {
     uint32_t distance[MAX_VALUES];
     double value[MAX_VALUES];
-    tn_status status = find_pattern(m, c, distance, value);
-    if (status == TN_OK && c->offsets * c->exponents > m->book.mappings - m->count)
-        status = too_many(m, c);
-    for (unsigned e = 0; status == TN_OK && e < c->exponents; e++)
-        for (unsigned o = 0; status == TN_OK && o < c->offsets; o++)
-            status = put_mapping(m, c, distance, value, c->offset[o], c->exponent[e]);
-    return status;
+    TN_TRY(find_pattern(m, c, distance, value));
+    if (c->offsets * c->exponents > m->book.mappings - m->count)
+        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at,
+                               "%u bits choose among %u mappings but found more", m->book.meta_bits,
+                               m->book.mappings);
+    for (unsigned e = 0; e < c->exponents; e++)
+        for (unsigned o = 0; o < c->offsets; o++)
+            TN_TRY(put_mapping(m, c, distance, value, c->offset[o], c->exponent[e]));
+    return TN_OK;
 }
 
 /* Adds the mappings of a clause of icb: the pattern, shifted further down each time. */
@@ -241,10 +234,10 @@ static tn_status put_shifts(builder *m, const clause *c, uint32_t shifts)
     uint32_t distance[MAX_VALUES];
     double value[MAX_VALUES];
     uint32_t step = m->book.meta_bits > 1 && shifts < UINT32_C(1) << m->book.compute.mantissa_bits ? 2 : 1;
-    tn_status status = find_pattern(m, c, distance, value);
-    for (uint32_t i = 0; status == TN_OK && i < shifts; i++)
-        status = put_mapping(m, c, distance, value, c->offset[0] + i * step, 0);
-    return status;
+    TN_TRY(find_pattern(m, c, distance, value));
+    for (uint32_t i = 0; i < shifts; i++)
+        TN_TRY(put_mapping(m, c, distance, value, c->offset[0] + i * step, 0));
+    return TN_OK;
 }
 
 /* ---- codebooks ---- */
@@ -334,22 +327,21 @@ static tn_status divide_mappings(const builder *m, uint32_t *shifts)
 static tn_status read_clauses(builder *m)
 {
     uint32_t shifts = 0;
-    tn_status status = m->implicit ? divide_mappings(m, &shifts) : TN_OK;
-    if (status == TN_OK && m->r->at == m->r->end)
+    TN_TRY(m->implicit ? divide_mappings(m, &shifts) : TN_OK);
+    if (m->r->at == m->r->end)
         return fail_at(
             m, m->r->at,
             "a codebook without clauses has no mappings of its own: they come with a table of values");
-    while (status == TN_OK && m->r->at < m->r->end) {
+    while (m->r->at < m->r->end) {
         clause c;
-        status = read_clause(m, &c);
-        if (status == TN_OK)
-            status = m->implicit ? put_shifts(m, &c, shifts) : put_explicit(m, &c);
+        TN_TRY(read_clause(m, &c));
+        TN_TRY(m->implicit ? put_shifts(m, &c, shifts) : put_explicit(m, &c));
     }
-    if (status == TN_OK && m->count != m->book.mappings)
+    if (m->count != m->book.mappings)
         return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at,
                                "%u bits choose among %u mappings but found %u", m->book.meta_bits,
                                m->book.mappings, m->count);
-    return status;
+    return TN_OK;
 }
 
 bool tn_codebook_is_next(const tn_reading *r)
@@ -370,20 +362,15 @@ static tn_status build(builder *m)
     tn_reading all = *m->r;
     const char *underscore = find_underscore(m->r);
     m->r->end = underscore;
-    tn_status status = read_head(m);
-    if (status == TN_OK) {
-        m->r->end = all.end;
-        status = read_compute(m, underscore);
-        m->r->end = underscore;
-    }
-    if (status)
-        return status;
+    TN_TRY(read_head(m));
+    m->r->end = all.end;
+    TN_TRY(read_compute(m, underscore));
+    m->r->end = underscore;
     m->value = calloc((size_t)m->book.mappings * m->book.values, sizeof *m->value);
     if (!m->value)
         return tn_fail_nomem(m->r->err);
     m->book.table = !m->implicit && tn_next(m->r) == '[';
-    if ((status = m->book.table ? tn_codebook_read_table(m->r, &m->book, m->value) : read_clauses(m)))
-        return status;
+    TN_TRY(m->book.table ? tn_codebook_read_table(m->r, &m->book, m->value) : read_clauses(m));
     put_name(m, '_');
     for (const char *p = m->book.compute.text; *p; p++)
         put_name(m, *p);

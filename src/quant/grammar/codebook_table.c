@@ -105,9 +105,7 @@ static tn_status read_mapping(tn_reading *r, const tn_codebook *book, float *map
             return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at,
                                    "codes of %u bits have %u values but found more", book->index_bits,
                                    values);
-        tn_status status = read_value(r, book, value, &value);
-        if (status)
-            return status;
+        TN_TRY(read_value(r, book, value, &value));
         mapping[++n] = (float)value;
     } while (tn_take_word(r, ":"));
     if (n < values)
@@ -134,9 +132,7 @@ tn_status tn_codebook_read_table(tn_reading *r, const tn_codebook *book, float *
             return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at,
                                    "%u bits choose among %u mappings but found more", book->meta_bits,
                                    book->mappings);
-        tn_status status = read_mapping(r, book, value + (size_t)n++ * book->values);
-        if (status)
-            return status;
+        TN_TRY(read_mapping(r, book, value + (size_t)n++ * book->values));
     } while (tn_take_word(r, ";"));
     if (!tn_take_word(r, "]") || r->at < r->end)
         return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at,

@@ -69,14 +69,11 @@ static tn_status read_subtile(tn_reading *r, tile *t)
 static tn_status read_sparsity(tn_reading *r, tile *t)
 {
     const char *begin = r->at;
-    tn_status status = read_value(r, "values to keep", 1, 15, &t->keep);
-    if (status)
-        return status;
+    TN_TRY(read_value(r, "values to keep", 1, 15, &t->keep));
     if (!tn_take_word(r, "m"))
         return bad(r, r->at, "expected m and the size of a group but found none");
     const char *of = r->at;
-    if ((status = read_value(r, "a group", 2, 16, &t->of)))
-        return status;
+    TN_TRY(read_value(r, "a group", 2, 16, &t->of));
     if (!tn_is_power_of_two(t->of))
         return tn_reading_fail(r, TN_ERR_ARGUMENT, of, "a group has 2, 4, 8 or 16 values but found %u",
                                t->of);
@@ -102,24 +99,19 @@ static tn_status read_tile(tn_reading *r, tile *t)
 {
     *t = (tile){ .at = r->at };
     tn_take_word(r, "t");
-    tn_status status = read_size(r, t);
-    if (status == TN_OK && tn_take_word(r, "s"))
-        status = read_subtile(r, t);
-    if (status == TN_OK && tn_take_word(r, "o")) {
+    TN_TRY(read_size(r, t));
+    if (tn_take_word(r, "s"))
+        TN_TRY(read_subtile(r, t));
+    if (tn_take_word(r, "o")) {
         if (!t->subtile)
             return bad(r, r->at - 1,
                        "offset bits are of a subtile: expected s<S> before them but found none");
-        status = read_value(r, "offset bits", 1, 2, &t->offset_bits);
+        TN_TRY(read_value(r, "offset bits", 1, 2, &t->offset_bits));
     }
-    if (status == TN_OK)
-        status = read_dimension(r, t);
-    if (status == TN_OK && tn_take_word(r, "n"))
-        status = read_sparsity(r, t);
-    if (status == TN_OK && r->at < r->end)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at,
-                               "expected t<T>[s<S>][o<O>][d<D>][n<N>m<M>] but found %s",
-                               tn_quote(r->at, tn_rest(r).len < 24 ? tn_rest(r).len : 24).text);
-    return status;
+    TN_TRY(read_dimension(r, t));
+    if (tn_take_word(r, "n"))
+        TN_TRY(read_sparsity(r, t));
+    return r->at < r->end ? tn_expected(r, "t<T>[s<S>][o<O>][d<D>][n<N>m<M>]") : TN_OK;
 }
 
 /* ---- scales ---- */
@@ -165,9 +157,7 @@ static tn_status read_segments(tn_reading *r, scale *s)
     s->multi = tn_take_word(r, "multi_");
     for (;;) {
         r->end = segment_end(r);
-        tn_status status = read_segment(r, s);
-        if (status)
-            return status;
+        TN_TRY(read_segment(r, s));
         r->end = end;
         if (r->at == end)
             break;
@@ -222,9 +212,7 @@ static tn_status resolve_tiles(const tn_reading *r, scale *s, tn_datatype *d)
     if (s->tiles == 0)
         return TN_OK;
     if (s->tiles == 2) {
-        tn_status status = resolve_matrix(r, s, d);
-        if (status)
-            return status;
+        TN_TRY(resolve_matrix(r, s, d));
     } else {
         d->dim = s->tile[0].has_dim ? (int32_t)s->tile[0].dim : -1;
     }
@@ -396,8 +384,7 @@ static tn_status read_sparse(tn_reading *r, tn_datatype *d)
     TN_TRY(read_sparsity(r, &t));
     TN_TRY(read_dimension(r, &t));
     if (r->at < r->end)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "expected n<N>m<M>[d<D>] but found %s",
-                               tn_quote(r->at, tn_rest(r).len < 24 ? tn_rest(r).len : 24).text);
+        return tn_expected(r, "n<N>m<M>[d<D>]");
     if (d->number.kind != TN_NUMBER_FLOAT)
         return tn_reading_fail(r, TN_ERR_ARGUMENT, t.at,
                                "%s needs a scale: expected one, as in float32_t0n%um%u, but found none",

@@ -57,7 +57,7 @@ tn_status tn_reading_fail(const tn_reading *r, tn_status status, const char *at,
     return tn_fail(r->err, status, "%s: %s at character %zu", text.text, message, character(r->text, at));
 }
 
-static tn_status expected(const tn_reading *r, const char *what)
+tn_status tn_expected(const tn_reading *r, const char *what)
 {
     tn_text rest = tn_rest(r);
     if (!rest.len)
@@ -71,7 +71,7 @@ static tn_status read_bits(tn_reading *r, const char *what, uint32_t low, uint32
 {
     const char *begin = r->at;
     if (!tn_take_digits(r, bits))
-        return expected(r, "a number of bits");
+        return tn_expected(r, "a number of bits");
     if (*bits < low || *bits > high)
         return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "%s has %u to %u bits but found %.*s", what, low,
                                high, (int)(r->at - begin < 12 ? r->at - begin : 12), begin);
@@ -124,18 +124,15 @@ static tn_status read_fields(tn_reading *r, int extra, tn_number_spec *n)
     const char *begin = r->at - 1;
     uint32_t e, m, bias;
     unsigned infnan = TN_INFNAN_IEEE;
-    tn_status status = read_bits(r, "the exponent", 1, MAX_EXPONENT_BITS, &e);
-    if (status)
-        return status;
+    TN_TRY(read_bits(r, "the exponent", 1, MAX_EXPONENT_BITS, &e));
     if (!tn_take_word(r, "m"))
-        return expected(r, "m and the bits of the mantissa");
-    if ((status = read_bits(r, "the mantissa", 0, MAX_BITS - 2, &m)))
-        return status;
+        return tn_expected(r, "m and the bits of the mantissa");
+    TN_TRY(read_bits(r, "the mantissa", 0, MAX_BITS - 2, &m));
     bias = (uint32_t)(usual_bias(e) + extra);
     const char *place = r->at;
     if (tn_take_word(r, "b")) {
         if (!tn_take_digits(r, &bias))
-            return expected(r, "a bias");
+            return tn_expected(r, "a bias");
         if (bias > 999)
             return tn_reading_fail(r, TN_ERR_ARGUMENT, place + 1, "the bias is 0 to 999 but found %.*s",
                                    (int)(r->at - place - 1 < 12 ? r->at - place - 1 : 12), place + 1);
@@ -153,22 +150,18 @@ static tn_status read_fields(tn_reading *r, int extra, tn_number_spec *n)
 static tn_status read_int(tn_reading *r, tn_number_spec *n)
 {
     uint32_t bits;
-    tn_status status = read_bits(r, "int", 2, MAX_BITS, &bits);
-    if (status == TN_OK) {
-        set_float(n, 1, bits - 2, 1, TN_INFNAN_FNUZ);
-        n->kind = TN_NUMBER_INT;
-    }
-    return status;
+    TN_TRY(read_bits(r, "int", 2, MAX_BITS, &bits));
+    set_float(n, 1, bits - 2, 1, TN_INFNAN_FNUZ);
+    n->kind = TN_NUMBER_INT;
+    return TN_OK;
 }
 
 static tn_status read_uint(tn_reading *r, tn_number_spec *n)
 {
     uint32_t bits;
-    tn_status status = read_bits(r, "uint", 1, MAX_BITS, &bits);
-    if (status == TN_OK)
-        *n = (tn_number_spec){ .kind = TN_NUMBER_UINT, .bits = (uint8_t)bits,
-                               .mantissa_bits = (uint8_t)bits };
-    return status;
+    TN_TRY(read_bits(r, "uint", 1, MAX_BITS, &bits));
+    *n = (tn_number_spec){ .kind = TN_NUMBER_UINT, .bits = (uint8_t)bits, .mantissa_bits = (uint8_t)bits };
+    return TN_OK;
 }
 
 static tn_status read_float(tn_reading *r, bool brain, tn_number_spec *n)
@@ -187,7 +180,7 @@ static tn_status read_binary8(tn_reading *r, tn_number_spec *n)
     const char *begin = r->at;
     if (!tn_take_digits(r, &p) || p < 2 || p > 6) {
         r->at = begin;
-        return expected(r, "2 to 6 after binary8p");
+        return tn_expected(r, "2 to 6 after binary8p");
     }
     set_float(n, 8 - p, p - 1, 1 << (7 - p), TN_INFNAN_INUZ);
     return TN_OK;
@@ -200,12 +193,12 @@ static tn_status read_float8(tn_reading *r, tn_number_spec *n)
     bool fnuz = r->end - r->at > 4 && tn_take_word(&(tn_reading){ .at = r->end - 4, .end = r->end }, "fnuz");
     tn_take_word(r, "_");
     if (!tn_take_word(r, "e"))
-        return expected(r, "e<X>m<Y> after float8_");
-    tn_status status = read_fields(r, fnuz, n);
-    if (status == TN_OK && n->bits != 8)
+        return tn_expected(r, "e<X>m<Y> after float8_");
+    TN_TRY(read_fields(r, fnuz, n));
+    if (n->bits != 8)
         return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected 8 bits after float8 but found %u",
                                n->bits);
-    return status;
+    return TN_OK;
 }
 
 static tn_status read_any(tn_reading *r, tn_number_spec *n)
@@ -228,7 +221,7 @@ static tn_status read_any(tn_reading *r, tn_number_spec *n)
         return read_binary8(r, n);
     if (tn_take_word(r, "e"))
         return read_fields(r, 0, n);
-    return expected(r, "a number (e<X>m<Y>, int<K>, uint<K>, float<N>, bfloat<N>, binary8p<P>)");
+    return tn_expected(r, "a number (e<X>m<Y>, int<K>, uint<K>, float<N>, bfloat<N>, binary8p<P>)");
 }
 
 /* ---- derived fields ---- */
@@ -335,13 +328,11 @@ tn_status tn_number_read(tn_reading *r, tn_number_spec *number)
 {
     tn_number_spec n = { .kind = TN_NUMBER_FLOAT };
     const char *begin = r->at;
-    tn_status status = read_any(r, &n);
-    if (status == TN_OK && r->at < r->end)
-        return expected(r, "the end of the number");
-    if (status == TN_OK && n.kind != TN_NUMBER_UINT)
-        status = derive_range(r, begin, &n);
-    if (status)
-        return status;
+    TN_TRY(read_any(r, &n));
+    if (r->at < r->end)
+        return tn_expected(r, "the end of the number");
+    if (n.kind != TN_NUMBER_UINT)
+        TN_TRY(derive_range(r, begin, &n));
     if (n.kind == TN_NUMBER_INT || n.kind == TN_NUMBER_UINT) {
         uint64_t largest = (UINT64_C(1) << (n.bits - (n.kind == TN_NUMBER_INT))) - 1;
         n.maxint = largest < INT32_MAX ? (int32_t)largest : INT32_MAX;

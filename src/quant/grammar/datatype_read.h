@@ -36,6 +36,9 @@ bool tn_take_digits(tn_reading *r, uint32_t *value);
 __attribute__((format(printf, 4, 5)))
 tn_status tn_reading_fail(const tn_reading *r, tn_status status, const char *at, const char *format, ...);
 
+/* "expected WHAT but found" the next characters. */
+tn_status tn_expected(const tn_reading *r, const char *what);
+
 /* Parses the text from `at` to `end` as a number spec, not a codebook. */
 tn_status tn_number_read(tn_reading *r, tn_number_spec *number);
 

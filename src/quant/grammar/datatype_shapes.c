@@ -155,12 +155,9 @@ static tn_status add_bits(const tiling *c, const char *role, unsigned bits, tn_s
                           tn_error *err)
 {
     tn_scaled_part *p = add_part(s, role, TN_UINT8, TN_UINT8, c->rank, c->tiles);
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; status == TN_OK && i < c->d->dims; i++)
-        status = multiply(&p->plain_shape[c->first + i], subtiles_along(c->d, i), err);
-    if (status == TN_OK && c->rank)
-        status = multiply(&p->shape[c->last], tile_bytes(c->d, bits), err);
-    return status;
+    for (uint32_t i = 0; i < c->d->dims; i++)
+        TN_TRY(multiply(&p->plain_shape[c->first + i], subtiles_along(c->d, i), err));
+    return c->rank ? multiply(&p->shape[c->last], tile_bytes(c->d, bits), err) : TN_OK;
 }
 
 /* Codes are one stream of bits: rows do not begin on a byte. */
@@ -183,9 +180,7 @@ tn_status tn_tile_shapes(const tn_datatype *d, uint32_t rank, const int64_t *sha
                          tn_error *err)
 {
     tiling c = { .d = d, .rank = rank, .shape = shape };
-    tn_status status = divide_into_tiles(&c, err);
-    if (status)
-        return status;
+    TN_TRY(divide_into_tiles(&c, err));
     add_data(&c, s);
     if (d->scope != TN_SCOPE_NONE)
         add_tiled(&c, "scale", &d->scale, s);
@@ -194,12 +189,12 @@ tn_status tn_tile_shapes(const tn_datatype *d, uint32_t rank, const int64_t *sha
     if (d->has_zero)
         add_tiled(&c, "zero", &d->zero, s);
     if (d->offset_bits)
-        status = add_bits(&c, "offset", d->offset_bits, s, err);
-    if (status == TN_OK && d->codebook.meta_bits)
-        status = add_bits(&c, "meta", d->codebook.meta_bits, s, err);
-    if (status == TN_OK && d->of)
+        TN_TRY(add_bits(&c, "offset", d->offset_bits, s, err));
+    if (d->codebook.meta_bits)
+        TN_TRY(add_bits(&c, "meta", d->codebook.meta_bits, s, err));
+    if (d->of)
         pack(add_part(s, "mask", TN_BOOL, TN_UINT8, rank, shape), c.last, 1);
-    return status;
+    return TN_OK;
 }
 
 tn_status tn_scaled_shapes_for(const tn_datatype *d, uint32_t rank, const int64_t *shape,
