@@ -29,7 +29,7 @@ enum {                          /* tn_buffer_options.flags, tn_buffer_flags() */
 #define WIA_MEM_PINNED TN_MEM_PINNED    /* the specification's word */
 
 typedef struct tn_buffer_options {
-    size_t         size;
+    size_t         size;        /* sizeof(tn_buffer_options), set by the caller */
     tn_handle_type type;        /* what it will be exported as; NONE: this process's alone, or memfd with
                                  * TN_MEM_SHARED */
     unsigned       flags;

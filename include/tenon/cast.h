@@ -40,7 +40,7 @@ typedef enum tn_nan {
 } tn_nan;
 
 typedef struct tn_cast_options {
-    size_t      size;
+    size_t      size;           /* sizeof(tn_cast_options), set by the caller */
     tn_round    round;
     tn_overflow overflow;
     tn_nan      nan;

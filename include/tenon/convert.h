@@ -133,7 +133,7 @@ typedef struct tn_quantize_report {
 typedef void (*tn_quantize_report_fn)(void *context, const tn_quantize_report *quantized);
 
 typedef struct tn_convert_options {
-    size_t             size;
+    size_t             size;    /* sizeof(tn_convert_options), set by the caller */
     const tn_create_options *create;    /* of the output; may be NULL */
     tn_keep            encoding;
     tn_keep            checksum;
@@ -188,7 +188,7 @@ typedef struct tn_meta_edit {
 } tn_meta_edit;
 
 typedef struct tn_edit_options {
-    size_t     size;
+    size_t     size;            /* sizeof(tn_edit_options), set by the caller */
     tn_note_fn note;            /* may be NULL */
     void      *context;
 } tn_edit_options;
@@ -243,7 +243,7 @@ typedef struct tn_difference {
 typedef void (*tn_compare_fn)(void *context, const tn_difference *difference);
 
 typedef struct tn_compare_options {
-    size_t         size;
+    size_t         size;        /* sizeof(tn_compare_options), set by the caller */
     unsigned       jobs;
     bool           ignore_meta;
     tn_progress_fn progress;    /* may be NULL */
@@ -259,7 +259,7 @@ TN_API tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare
                             tn_compare_fn report, size_t *different, tn_error *err);
 
 typedef struct tn_compare_datatypes_options {
-    size_t             size;
+    size_t             size;    /* sizeof(tn_compare_datatypes_options), set by the caller */
     const tn_quantize_options *quantize;    /* may be NULL */
     const char *const *only;        /* globs; NULL: all */
     size_t             nonly;

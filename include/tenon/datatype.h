@@ -54,7 +54,7 @@ typedef enum tn_arithmetic {    /* of x / scale + zero */
 } tn_arithmetic;
 
 typedef struct tn_affine {
-    size_t   size;
+    size_t   size;              /* sizeof(tn_affine), set by the caller */
     tn_dtype codes;             /* int8, uint8, int16, uint16, int32, int4, uint4, int2 or uint2 */
     int32_t  axis;              /* dimension with a scale for each index [per=channel,axis=A], or
                                  * TN_PER_TENSOR [per=tensor] */

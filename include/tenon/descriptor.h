@@ -202,7 +202,7 @@ TN_API tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n
                                       size_t *size, tn_error *err);
 
 typedef struct tn_save_options {
-    size_t     size;
+    size_t     size;            /* sizeof(tn_save_options), set by the caller */
     bool       list;            /* as a list, also where there is one only */
     bool       replace;
     tn_note_fn note;            /* may be NULL */
@@ -225,7 +225,7 @@ typedef struct tn_wia_finding {
 typedef void (*tn_finding_fn)(void *context, const tn_wia_finding *finding);
 
 typedef struct tn_check_options {
-    size_t        size;
+    size_t        size;         /* sizeof(tn_check_options), set by the caller */
     bool          strict;       /* wrong: what the specification does not name: types beyond its 17,
         layouts but NCHW, NHWC
                                  * and CHWN, schemes beyond the four of tn_quant_scheme, memfd, value_fill */

@@ -56,7 +56,7 @@ typedef struct tn_export_tensor {
 typedef void (*tn_export_fn)(void *context, const tn_export_tensor *exported);
 
 typedef struct tn_export_options {
-    size_t             size;
+    size_t             size;    /* sizeof(tn_export_options), set by the caller */
     tn_mli_version     mli;
     const char        *name;        /* of the files, and in front of every identifier: letters, digits and
                                      * single underscores between them, beginning with a letter; NULL: the

@@ -174,7 +174,7 @@ typedef void (*tn_verify_fn)(void *context, const tn_tensor *tensor, const tn_pa
 typedef void (*tn_beside_fn)(void *context, const char *text, bool doubtful);
 
 typedef struct tn_verify_options {
-    size_t         size;
+    size_t         size;        /* sizeof(tn_verify_options), set by the caller */
     unsigned       jobs;        /* threads; 0: one per core */
     tn_progress_fn progress;    /* may be NULL */
     void          *context;     /* for all callbacks */

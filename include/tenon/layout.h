@@ -41,7 +41,7 @@ TN_API tn_status tn_layout_strides(const char *layout, const int64_t *shape, con
                                    int64_t *stride, tn_error *err);
 
 typedef struct tn_reorder_options {
-    size_t          size;
+    size_t          size;       /* sizeof(tn_reorder_options), set by the caller */
     const uint32_t *order;      /* dimension i of dst is dimension order[i] of src; NULL: the same */
     const void     *fill;       /* one element in host order (narrower than a byte: its low bits); NULL: zero
                                  * bits */
@@ -66,7 +66,7 @@ TN_API tn_status tn_reorder(const tn_array *dst, void *dst_data, const tn_array 
  * dimensions.  Arrays have one item for each dimension of src; where they are
  * NULL, and where the struct is, all items are what stands behind the colon. */
 typedef struct tn_move_options {
-    size_t          size;
+    size_t          size;       /* sizeof(tn_move_options), set by the caller */
     const int64_t  *before;     /* elements of padding: 0 */
     const int64_t  *after;      /* : 0 */
     const int64_t  *offset;     /* of the box in what is padded: 0 */

@@ -29,7 +29,7 @@ typedef enum tn_scale_rule {    /* where scales come from: the largest magnitude
 } tn_scale_rule;
 
 typedef struct tn_quantize_options {
-    size_t        size;
+    size_t        size;         /* sizeof(tn_quantize_options), set by the caller */
     tn_round      round;        /* of codes, float scales and zero points: EVEN, AWAY, ZERO (nearest, ties to
                                  * it) or STOCHASTIC.  Affine: of codes alone, any of them */
     tn_scale_rule rule;
@@ -125,7 +125,7 @@ typedef struct tn_scales {
 } tn_scales;
 
 typedef struct tn_requantize_options {
-    size_t        size;
+    size_t        size;         /* sizeof(tn_requantize_options), set by the caller */
     tn_round      round;
     uint64_t      seed;
     tn_arithmetic arithmetic;

@@ -24,7 +24,7 @@ extern "C" {
 typedef struct tn_offer tn_offer;
 
 typedef struct tn_offer_options {
-    size_t          size;
+    size_t          size;       /* sizeof(tn_offer_options), set by the caller */
     const uint32_t *uids;       /* who may attach besides the user of this process */
     size_t          nuids;
     const uint32_t *gids;       /* members of these groups may, too */
@@ -88,7 +88,7 @@ TN_API void tn_offer_close(tn_offer *offer);
 typedef struct tn_attachment tn_attachment;
 
 typedef struct tn_attach_options {
-    size_t          size;
+    size_t          size;       /* sizeof(tn_attach_options), set by the caller */
     const uint32_t *uids;       /* who may offer besides the user of this process and root */
     size_t          nuids;
     bool            in_place;   /* files as they are, see tn_offer_file(); tn_buffer_broken() tells when one

@@ -36,7 +36,7 @@ typedef enum tn_duplicates {    /* entries with the same indices */
 } tn_duplicates;
 
 typedef struct tn_sparse_options {
-    size_t        size;
+    size_t        size;         /* sizeof(tn_sparse_options), set by the caller */
     bool          drop;         /* leave out elements of magnitude `threshold` or less (complex: both halves):
                                  * 0 leaves out zeros of either sign, stored ones too.  NaN always stays.
                                  * Without it an element is left out only if all its bits are zero, and stored

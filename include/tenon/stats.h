@@ -31,7 +31,7 @@ typedef void (*tn_stats_fn)(void *context, const tn_tensor *tensor, const tn_sta
                             const tn_error *why);
 
 typedef struct tn_stats_options {
-    size_t         size;
+    size_t         size;        /* sizeof(tn_stats_options), set by the caller */
     unsigned       jobs;            /* threads; 0: one per core */
     tn_progress_fn progress;        /* may be NULL */
     void          *context;         /* for both callbacks */

@@ -35,7 +35,7 @@ typedef struct tn_format_option {
 } tn_format_option;
 
 typedef struct tn_create_options {
-    size_t      size;
+    size_t      size;           /* sizeof(tn_create_options), set by the caller */
     const char *format;         /* NULL: by the path's suffix */
     bool        replace;        /* an existing file may be replaced */
     bool        drop_metadata;  /* metadata the container cannot hold may be lost */

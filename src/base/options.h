@@ -1,19 +1,26 @@
-/* base/options.h - option structs that begin with their size. */
+/* base/options.h - structs that begin with their size, which the caller sets. */
 #ifndef TN_BASE_OPTIONS_H
 #define TN_BASE_OPTIONS_H
 
-#include <stddef.h>
-#include <string.h>
+#include "base/error.h"
 
-/* Copies the caller's struct, which may be older and shorter, or NULL, to the zeroed `own` of `size`
- * bytes. */
-static inline void tn_take_options(void *own, size_t size, const void *given)
-{
-    size_t n = 0;
-    if (given)
-        memcpy(&n, given, sizeof n);
-    if (n)
-        memcpy(own, given, n < size ? n : size);
-}
+#include <stddef.h>
+
+typedef struct tn_sized {
+    const char *name;           /* of the struct, for messages */
+    size_t      size, first;    /* in this build, and in its first version */
+} tn_sized;
+
+/* `last` is the last member of the struct's first version. */
+#define TN_SIZED(type, last) \
+    (&(const tn_sized){ #type, sizeof(type), offsetof(type, last) + sizeof(((type *)0)->last) })
+
+/* The size that the caller set, in *n.  TN_ERR_ARGUMENT: none, or one that no version has; members are set
+ * that this build does not know. */
+tn_status tn_check_size(const tn_sized *kind, const void *given, size_t *n, tn_error *err);
+
+/* Copies the caller's struct, which may be of another version, or NULL, to `own`, which holds the defaults.
+ * Sets the size of `own`. */
+tn_status tn_take_options(const tn_sized *kind, void *own, const void *given, tn_error *err);
 
 #endif

@@ -54,7 +54,7 @@ static tn_status check_pair(tn_dtype to, tn_dtype from, const tn_cast_options *o
 tn_status tn_cast_check(tn_dtype to, tn_dtype from, const tn_cast_options *options, tn_error *err)
 {
     tn_cast_options own = { 0 };
-    tn_take_options(&own, sizeof own, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_cast_options, jobs), &own, options, err));
     return check_pair(to, from, &own, err);
 }
 
@@ -194,7 +194,7 @@ static tn_status make_plan(tn_cast_plan *plan, const tn_cast_kernels *kernels, t
                            const tn_cast_options *options, tn_error *err)
 {
     tn_cast_options own = { 0 };
-    tn_take_options(&own, sizeof own, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_cast_options, jobs), &own, options, err));
     TN_TRY(check_pair(types.to, types.from, &own, err));
     if (types.order != TN_LITTLE_ENDIAN && types.order != TN_BIG_ENDIAN)
         return tn_fail(err, TN_ERR_ARGUMENT, "%d is no byte order", (int)types.order);

@@ -185,7 +185,7 @@ tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, cons
                   tn_byte_order order, const tn_cast_options *options, tn_error *err)
 {
     tn_cast_options own = { 0 };
-    tn_take_options(&own, sizeof own, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_cast_options, jobs), &own, options, err));
     tn_cast_plan plan;
     uint64_t count;
     TN_TRY(tn_cast_plan_make(&plan, dst->dtype, src->dtype, order, options, err));

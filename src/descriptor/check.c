@@ -168,7 +168,7 @@ static tn_status check(const tn_descriptor *d, const tn_check_options *options, 
     bool bare = d->sparse.format && !d->base_type;
     tn_checker c = { .d = d, .type = tn_dtype_get(bare ? d->sparse.value_type : d->dtype),
                      .fragment = tn_descriptor_is_fragment(d), .opened = opened };
-    tn_take_options(&c.options, sizeof c.options, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_check_options, context), &c.options, options, err));
     if (d->rank > TN_MAX_RANK) {
         tn_error_at(&c, "shape.dimensions", "expected at most %d dimensions but found %u", TN_MAX_RANK,
                     d->rank);

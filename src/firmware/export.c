@@ -551,7 +551,7 @@ static bool is_section(const char *text)
 
 static tn_status take_options(job *j, const tn_export_options *given, tn_error *err)
 {
-    tn_take_options(&j->o, sizeof j->o, given);
+    TN_TRY(tn_take_options(TN_SIZED(tn_export_options, note), &j->o, given, err));
     if (!j->o.align)
         j->o.align = TN_EXPORT_ALIGN;
     if (j->o.mli > TN_MLI_2_0)

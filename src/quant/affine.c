@@ -106,7 +106,7 @@ tn_status tn_affine_plan_make(tn_affine_plan *plan, const tn_affine_task *task, 
 {
     const tn_affine *a = task->affine;
     tn_quantize_options o = { 0 };
-    tn_take_options(&o, sizeof o, task->options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &o, task->options, err));
     TN_TRY(tn_affine_check_codes(a->codes, err));
     TN_TRY(check_values(task->values, err));
     *plan = (tn_affine_plan){

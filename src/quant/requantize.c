@@ -331,7 +331,7 @@ tn_status tn_requant_plan_make(tn_requant_plan *plan, tn_dtype to_codes, const t
                                const int64_t *shape, const tn_requantize_options *options, tn_error *err)
 {
     tn_requantize_options o = { 0 };
-    tn_take_options(&o, sizeof o, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_requantize_options, jobs), &o, options, err));
     memset(plan, 0, sizeof *plan);
     plan->mli = o.arithmetic == TN_ARITH_MLI;
     TN_TRY(set_side(&plan->to, "destination", to_codes, to, rank, shape, plan->mli, err));
@@ -449,7 +449,7 @@ tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to
                         tn_error *err)
 {
     tn_requantize_options o = { 0 };
-    tn_take_options(&o, sizeof o, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_requantize_options, jobs), &o, options, err));
     job j = { .dst = dst_data, .src = src_data };
     TN_TRY(tn_array_check_dense(dst, dst_data, "destination", &j.count, err));
     TN_TRY(tn_array_check_dense(src, src_data, "source", &j.count, err));

@@ -136,14 +136,15 @@ static tn_status set_up(tn_scale_tally *t, tn_error *err)
 tn_status tn_scale_tally_new(const tn_affine *affine, const tn_quantize_options *options, tn_dtype from,
                              tn_scale_index index, tn_scale_tally **tally, tn_error *err)
 {
+    tn_quantize_options own = { 0 };
+    TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &own, options, err));
     tn_scale_tally *t = malloc(sizeof *t);
     if (!t)
         return tn_fail_nomem(err);
     *t = (tn_scale_tally){
         .affine = *affine, .index = index, .symmetric = affine->symmetric, .kernels = tn_quant_kernels_get(),
-        .from = tn_dtype_get(from),
+        .from = tn_dtype_get(from), .options = own,
     };
-    tn_take_options(&t->options, sizeof t->options, options);
     const tn_cast_options rounding = { .size = sizeof rounding, .round = t->options.round };
     t->rules = tn_encode_rules_for(tn_dtype_get(TN_INT64), &rounding);
     tn_status status = set_up(t, err);

@@ -93,7 +93,7 @@ static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_ar
 {
     tn_quantize_options o = { .size = sizeof o };
     uint64_t count;
-    tn_take_options(&o, sizeof o, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &o, options, err));
     if (!d || !array)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a datatype and a tensor but found none");
     TN_TRY(tn_quantizer_check(d, &o, err));
@@ -218,8 +218,7 @@ tn_status tn_dequantize(const tn_datatype *d, const tn_array *array, const void 
 {
     tn_quantize_options o = { .size = sizeof o };
     tn_datatype *stored;
-    tn_take_options(&o, sizeof o, options);
-    o.size = sizeof o;
+    TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &o, options, err));
     if (!d || o.store == TN_UNKNOWN)
         return dequantize(d, array, parts, dst, options, err);
     TN_TRY(tn_quantizer_check(d, &o, err));

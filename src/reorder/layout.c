@@ -162,7 +162,7 @@ tn_status tn_reorder(const tn_array *dst, void *dst_data, const tn_array *src, c
                      const tn_reorder_options *options, tn_error *err)
 {
     tn_reorder_options own = { 0 };
-    tn_take_options(&own, sizeof own, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_reorder_options, jobs), &own, options, err));
     TN_TRY(tn_reorder_check(dst, src, err));
     TN_TRY(tn_order_check(own.order, dst->rank, err));
     job j = { .kernels = tn_reorder_kernels_get(), .bits = tn_dtype_get(dst->dtype)->bits, .rank = dst->rank,

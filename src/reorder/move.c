@@ -103,7 +103,7 @@ tn_status tn_move_shape(uint32_t rank, const int64_t *shape, const tn_move_optio
 {
     tn_move_options own = { 0 };
     cut cuts[TN_MAX_RANK];
-    tn_take_options(&own, sizeof own, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_move_options, jobs), &own, options, err));
     tn_status status = find_cuts(rank, shape, &own, cuts, err);
     for (uint32_t i = 0; i < rank && !status; i++)
         result[i] = cuts[own.order ? own.order[i] : i].count;
@@ -234,7 +234,7 @@ tn_status tn_move(const tn_array *dst, void *dst_data, const tn_array *src, cons
     tn_move_options own = { 0 };
     uint64_t count = 0;
     bool taken = false;
-    tn_take_options(&own, sizeof own, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_move_options, jobs), &own, options, err));
     TN_TRY(tn_reorder_check(dst, src, err));
     moving m = { .dtype = dst->dtype, .rank = dst->rank, .to = dst_data };
     m.options = (tn_reorder_options){ sizeof m.options, own.order, own.fill, own.jobs };

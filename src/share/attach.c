@@ -314,8 +314,10 @@ static tn_status ask_connected(const visit *v, tn_error *err)
 tn_status tn_share_attach(const char *path, const tn_attach_options *options, tn_attachment **attachment,
                           tn_error *err)
 {
-    visit v = { .fd = -1, .bytes = malloc(TN_WIRE_MAX), .a = new_attachment() };
-    tn_take_options(&v.options, sizeof v.options, options);
+    visit v = { .fd = -1 };
+    TN_TRY(tn_take_options(TN_SIZED(tn_attach_options, context), &v.options, options, err));
+    v.bytes = malloc(TN_WIRE_MAX);
+    v.a = new_attachment();
     v.deadline = tn_clock() + (v.options.patience ? v.options.patience : USUAL_PATIENCE);
     tn_status status = v.bytes && v.a ? greet(&v, path, err) : tn_fail_nomem(err);
     if (!status && v.options.connected)

@@ -61,7 +61,7 @@ static const tn_provider *find_provider(tn_handle_type type, tn_error *err)
 tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buffer **buffer, tn_error *err)
 {
     tn_buffer_options own = { .size = sizeof own };
-    tn_take_options(&own, sizeof own, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_buffer_options, alignment), &own, options, err));
     TN_TRY(check_options(bytes, &own, err));
     const tn_provider *provider = find_provider(own.type, err);
     const char *why;

@@ -37,7 +37,7 @@ static uint32_t *copy_ids(const uint32_t *ids, size_t n)
 
 static tn_status take_options(tn_offer *o, const char *path, const tn_offer_options *given, tn_error *err)
 {
-    tn_take_options(&o->options, sizeof o->options, given);
+    TN_TRY(tn_take_options(TN_SIZED(tn_offer_options, context), &o->options, given, err));
     if (o->options.max_clients > MOST_CLIENTS)
         return tn_fail(err, TN_ERR_ARGUMENT, "%u clients at a time: expected at most %d",
                        o->options.max_clients, MOST_CLIENTS);

@@ -357,7 +357,7 @@ tn_status tn_sparse_begin(const tn_tensor *source, tn_form form, const tn_sparse
                           tn_pool *pool, tn_sparse_conversion **conversion, tn_error *err)
 {
     request q = { .source = source, .form = form };
-    tn_take_options(&q.options, sizeof q.options, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_sparse_options, jobs), &q.options, options, err));
     return start(&q, pool, conversion, err);
 }
 
@@ -400,7 +400,7 @@ tn_status tn_convert_form(const tn_tensor *tensor, tn_form form, const tn_sparse
     request q = { .source = tensor, .form = form, .whole = true };
     tn_pool *pool;
     tn_sparse_conversion *r = NULL;
-    tn_take_options(&q.options, sizeof q.options, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_sparse_options, jobs), &q.options, options, err));
     TN_TRY(tn_pool_new(threads_for(tensor, form, q.options.jobs), &pool, err));
     tn_status status = start(&q, pool, &r, err);
     if (status == TN_OK)

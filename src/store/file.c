@@ -519,17 +519,17 @@ static tn_status open_source(tn_source *source, const char *path, const tn_open_
     return TN_OK;
 }
 
-static tn_open_options own_options(const tn_open_options *given)
+static tn_status take_options(tn_open_options *own, const tn_open_options *given, tn_error *err)
 {
-    tn_open_options own = { 0 };
-    tn_take_options(&own, sizeof own, given);
-    return own;
+    *own = (tn_open_options){ 0 };
+    return tn_take_options(TN_SIZED(tn_open_options, max_bytes), own, given, err);
 }
 
 tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file, tn_error *err)
 {
-    tn_open_options options = own_options(given);
+    tn_open_options options;
     tn_source *source;
+    TN_TRY(take_options(&options, given, err));
     tn_status status = tn_source_open(path, options.io, &source, err);
     if (!status)
         status = open_source(source, path, &options, file, err);
@@ -538,8 +538,9 @@ tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file
 
 tn_status tn_open_fd(int fd, const tn_open_options *given, tn_file **file, tn_error *err)
 {
-    tn_open_options options = own_options(given);
+    tn_open_options options;
     tn_source *source;
+    TN_TRY(take_options(&options, given, err));
     tn_status status = tn_source_open_fd(fd, options.io, &source, err);
     return status ? status : open_source(source, "", &options, file, err);
 }
@@ -547,8 +548,9 @@ tn_status tn_open_fd(int fd, const tn_open_options *given, tn_file **file, tn_er
 tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *given, tn_file **file,
                          tn_error *err)
 {
-    tn_open_options options = own_options(given);
+    tn_open_options options;
     tn_source *source;
+    TN_TRY(take_options(&options, given, err));
     tn_status status = tn_source_open_memory(data, size, &source, err);
     return status ? status : open_source(source, "", &options, file, err);
 }

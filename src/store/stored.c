@@ -1,6 +1,6 @@
 /* store/stored.c - how a part is stored, in short. */
 #include "store/stored.h"
-#include "base/error.h"
+#include "base/options.h"
 #include "bytes/codec.h"
 
 #include <string.h>
@@ -50,9 +50,8 @@ tn_stored_info tn_stored_summary(const tn_tensor *t, const tn_part *p)
 
 tn_status tn_part_stored(const tn_tensor *t, const tn_part *p, tn_stored_info *info)
 {
-    size_t size = info->size;
-    if (size < sizeof size)
-        return TN_ERR_ARGUMENT;
+    size_t size;
+    TN_TRY(tn_check_size(TN_SIZED(tn_stored_info, dense), info, &size, NULL));
     tn_stored_info all = tn_stored_summary(t, p);
     all.size = size;
     memcpy(info, &all, size < sizeof all ? size : sizeof all);

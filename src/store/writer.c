@@ -89,10 +89,12 @@ static tn_status choose_format(tn_writer *w, tn_error *err)
 tn_status tn_writer_new(const char *path, const tn_create_options *given, bool dry_run, tn_writer **writer,
                         tn_error *err)
 {
+    tn_create_options options = { 0 };
+    TN_TRY(tn_take_options(TN_SIZED(tn_create_options, nformat_options), &options, given, err));
     tn_writer *w = calloc(1, sizeof *w);
     if (!w)
         return tn_fail_nomem(err);
-    tn_take_options(&w->options, sizeof w->options, given);
+    w->options = options;
     w->options.jobs = w->options.jobs ? w->options.jobs : tn_core_count();
     w->dry_run = dry_run;
     w->fd = -1;

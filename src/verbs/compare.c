@@ -515,7 +515,7 @@ tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_option
     comparison c = { .files = { a, b },
                      .held = { { .max_bytes = a->max_bytes }, { .max_bytes = b->max_bytes } } };
     tn_error why = { .offset = TN_NO_OFFSET };
-    tn_take_options(&c.o, sizeof c.o, given);
+    TN_TRY(tn_take_options(TN_SIZED(tn_compare_options, context), &c.o, given, err));
     c.walk = (tn_walk){ .jobs = c.o.jobs, .progress = c.o.progress, .context = c.o.context };
     tn_status status = plan(&c, &why);
     if (!status)

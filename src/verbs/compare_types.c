@@ -123,9 +123,8 @@ tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *da
 {
     rating r = { .file = file, .datatypes = datatypes, .n = n, .report = report,
                  .quantize = { .size = sizeof r.quantize } };
-    tn_take_options(&r.o, sizeof r.o, options);
-    tn_take_options(&r.quantize, sizeof r.quantize, r.o.quantize);
-    r.quantize.size = sizeof r.quantize;
+    TN_TRY(tn_take_options(TN_SIZED(tn_compare_datatypes_options, context), &r.o, options, err));
+    TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &r.quantize, r.o.quantize, err));
     r.quantize.jobs = r.o.jobs;
     r.walk = (tn_walk){ .jobs = r.o.jobs, .progress = r.o.progress, .context = r.o.context };
     tn_status status = tn_walk_choose(&r.walk, file, r.o.only, r.o.nonly, err);

@@ -570,9 +570,8 @@ static tn_status convert(const tn_file *file, const char *path, int fd, const tn
     conversion c = { .in = file, .in_path = tn_file_shard_name(file, 0), .out_path = path, .out_fd = fd };
     tn_error why = { .offset = TN_NO_OFFSET };
     tn_convert_result ignored;
-    tn_take_options(&c.o, sizeof c.o, given);
-    tn_take_options(&c.create, sizeof c.create, c.o.create);
-    c.create.size = sizeof c.create;
+    TN_TRY(tn_take_options(TN_SIZED(tn_convert_options, quantized), &c.o, given, err));
+    TN_TRY(tn_take_options(TN_SIZED(tn_create_options, nformat_options), &c.create, c.o.create, err));
     c.o.max_bytes = c.o.max_bytes ? c.o.max_bytes : file->max_bytes;
     c.walk = (tn_walk){ .jobs = c.create.jobs, .progress = c.o.progress, .context = c.o.context };
     fenv_t callers;             /* not all of the work is done by a pool, which would see to it */

@@ -198,7 +198,7 @@ tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, const 
     tn_sink *sink = NULL;
     char *json = NULL;
     size_t length = 0;
-    tn_take_options(&o, sizeof o, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_save_options, context), &o, options, err));
     tn_status status = tn_descriptors_write(descriptors, n, o.list, &json, &length, err);
     if (!status)
         status = tn_sink_open(path, o.replace, &sink, err);

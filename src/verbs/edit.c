@@ -122,7 +122,7 @@ tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedit
                        const tn_edit_options *options, uint64_t *shared_bytes, tn_error *err)
 {
     tn_edit_options o = { 0 };
-    tn_take_options(&o, sizeof o, options);
+    TN_TRY(tn_take_options(TN_SIZED(tn_edit_options, context), &o, options, err));
     tn_listener listener = { o.note, o.context, path };
     tn_error why = { .offset = TN_NO_OFFSET };
     uint64_t shared = 0;

@@ -179,7 +179,7 @@ tn_status tn_stats(const tn_file *file, const tn_stats_options *given, tn_stats_
 {
     survey s = { .file = file, .report = report, .held.max_bytes = file->max_bytes,
                  .total = tn_statistics_empty() };
-    tn_take_options(&s.o, sizeof s.o, given);
+    TN_TRY(tn_take_options(TN_SIZED(tn_stats_options, nonly), &s.o, given, err));
     s.walk = (tn_walk){ .jobs = s.o.jobs, .progress = s.o.progress, .context = s.o.context };
     tn_status status = plan(&s, err);
     if (!status)

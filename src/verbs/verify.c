@@ -135,7 +135,7 @@ static void look_beside(const tn_file *f, const tn_verify_options *o)
 tn_status tn_verify(const tn_file *f, const tn_verify_options *given, tn_verify_fn report, tn_error *err)
 {
     tn_verify_options o = { 0 };
-    tn_take_options(&o, sizeof o, given);
+    TN_TRY(tn_take_options(TN_SIZED(tn_verify_options, beside), &o, given, err));
     verification v = { .file = f, .report = report, .context = o.context };
     tn_walk walk = { .jobs = o.jobs, .progress = o.progress, .context = o.context };
     look_beside(f, &o);

@@ -273,7 +273,8 @@ static void the_callers_floating_point_environment_changes_nothing(void)
     tn_file *f = open_file("in.zt");
     const tn_create_options create = { .size = sizeof create, .replace = true, .encoding = TN_ENCODING_ZSTD,
                                        .jobs = 1 };
-    const tn_cast_rule rule = { .glob = "*", .dtype = TN_FLOAT32 };
+    const tn_cast_rule rule = { .glob = "*", .dtype = TN_FLOAT32,
+                                .options.size = sizeof(tn_cast_options) };
     tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &rule, .ncasts = 1,
                              .encoding = TN_CHOOSE };
     for (environment e = 0; e < ENVIRONMENTS; e++) {

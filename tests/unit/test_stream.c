@@ -188,7 +188,11 @@ static void a_summary_needs_its_size(void)
     tn_stored_info info = { .bytes = 7 };
     CHECK(tn_part_stored(NULL, &p, &info) == TN_ERR_ARGUMENT && info.bytes == 7);
     info.size = offsetof(tn_stored_info, bytes);
-    CHECK(tn_part_stored(NULL, &p, &info) == TN_OK && info.bytes == 7);     /* of an older caller */
+    CHECK(tn_part_stored(NULL, &p, &info) == TN_ERR_ARGUMENT && info.bytes == 7);
+    struct { tn_stored_info known; uint64_t later; } newer = { { .size = sizeof newer }, 5 };
+    CHECK(tn_part_stored(NULL, &p, &newer.known) == TN_ERR_ARGUMENT);
+    newer.later = 0;
+    CHECK(tn_part_stored(NULL, &p, &newer.known) == TN_OK && newer.known.size == sizeof newer);
     info.size = sizeof info;
     CHECK(tn_part_stored(NULL, &p, &info) == TN_OK && info.bytes == 0 && info.extents == 0 && info.dense);
 }

@@ -2,7 +2,6 @@
 #include "pipeline/rules/rules.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/options.h"
 #include "quant/quantizer.h"
 #include "quant/scale_search.h"
 #include "quant/scale_trials.h"
@@ -502,12 +501,13 @@ const char *tn_cast_rule_type(const tn_cast_rule *rule)
 static void take_defaults(tn_cast_rule *rule, const tn_cast_rule *defaults)
 {
     if (defaults) {
-        tn_take_options(&rule->options, sizeof rule->options, &defaults->options);
-        tn_take_options(&rule->quantize, sizeof rule->quantize, &defaults->quantize);
+        rule->options = defaults->options;
+        rule->quantize = defaults->quantize;
         rule->is_virtual = defaults->is_virtual;
         rule->round_given = defaults->round_given || rule->options.round != TN_ROUND_EVEN;
     }
     rule->options.size = sizeof rule->options;
+    rule->quantize.size = sizeof rule->quantize;
 }
 
 tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule,
