@@ -190,8 +190,8 @@ static void json_results(const contest *c, const tn_error *err)
 static int rate(contest *c, const tn_file *file)
 {
     const opts *o = c->o;
-    tn_quantize_options quantize = o->cast.quantize;
-    tn_compare_datatypes_options options = { .size = sizeof options, .quantize = &quantize,
+    char *defaults = cast_defaults(o);
+    tn_compare_datatypes_options options = { .size = sizeof options, .cast_defaults = defaults,
                                              .only = o->only.items,
                                 .nonly = o->only.count, .jobs = o->jobs,
                                 .progress = progress_step, .context = c };
@@ -199,11 +199,11 @@ static int rate(contest *c, const tn_file *file)
     tn_error err;
     for (size_t i = 0; i < c->count; i++)
         datatypes[i] = c->candidates[i].datatype;
-    quantize.nan = o->cast.options.nan;
     progress_begin(&c->bar, false);
     tn_status status = tn_compare_datatypes(file, datatypes, c->count, &options, take_report, &err);
     progress_end(&c->bar);
     free(datatypes);
+    free(defaults);
     if (o->json)
         json_results(c, status == TN_OK ? NULL : &err);
     else if (status == TN_OK)

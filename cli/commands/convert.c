@@ -65,7 +65,10 @@ static const char *checksum_text(tn_checksum checksum)
     return checksum_name(checksum) ? checksum_name(checksum) : "?";
 }
 
-static bool shows_layout(const job *j) { return j->rules->nlayouts > 0 || j->rules->npads > 0; }
+static bool shows_layout(const job *j)
+{
+    return rules_have(j->rules, "layout") || rules_have(j->rules, "pad");
+}
 
 static void plan_row(void *context, const tn_planned *planned)
 {
@@ -75,7 +78,7 @@ static void plan_row(void *context, const tn_planned *planned)
         return;
     }
     table_name(&j->plan, planned->name);
-    if (j->rules->casts)
+    if (rules_have(j->rules, "cast"))
         table_cell(&j->plan, tensor_type(planned->source).s);
     table_cell(&j->plan, planned->datatype
                              ? type_and_datatype(planned->source->dtype, planned->datatype).s
@@ -96,7 +99,7 @@ static void plan_begin(job *j)
     size_t n = 0;
     uint32_t right = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if ((i == 1 && !j->rules->casts) || (i == 3 && !shows_layout(j)))
+        if ((i == 1 && !rules_have(j->rules, "cast")) || (i == 3 && !shows_layout(j)))
             continue;
         right |= i == 5 ? 1u << n : 0;
         j->headings[n++] = all[i];
@@ -191,14 +194,9 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
         .nonly = o->only.count,
         .rename = o->rename.count > 0 ? o->rename.items : NULL,
         .nrename = o->rename.count,
-        .casts = j->rules->casts,
-        .ncasts = j->rules->ncasts,
-        .layouts = j->rules->layouts,
-        .nlayouts = j->rules->nlayouts,
-        .pads = j->rules->pads,
-        .npads = j->rules->npads,
-        .forms = j->rules->forms,
-        .nforms = j->rules->nforms,
+        .rules = j->rules->items,
+        .nrules = j->rules->count,
+        .cast_defaults = j->rules->cast_defaults,
         .max_bytes = o->max_bytes,
         .dry_run = o->dry_run,
         .plan = o->dry_run ? plan_row : NULL,
@@ -247,7 +245,7 @@ static int check_options(const opts *o)
 {
     if (o->filler && o->align == 0)
         return usage_error("convert", "--filler needs --align SIZE");
-    if (o->cast_default && o->casts.count == 0 && o->recipes.count == 0)
+    if (o->cast_default && !(o->given & (OPT(CAST) | OPT(SPARSE) | OPT(RECIPE))))
         return usage_error("convert", "--%s needs --cast or --recipe", o->cast_default);
     if (o->report && o->dry_run)
         return usage_error("convert", "--report needs a conversion, and --dry-run writes nothing "
@@ -256,17 +254,12 @@ static int check_options(const opts *o)
 }
 
 /* An option for scales that are exponents which no rule takes: a rule for other scales drops it. */
-static const char *unused_option(const opts *o, const rule_list *rules)
+static const char *unused_option(const opts *o, unsigned makes)
 {
-    tn_scale_rule wanted = o->cast.quantize.rule;
-    bool mode = wanted != TN_SCALE_MAX && wanted != TN_SCALE_MSE, ggml = o->cast.quantize.ggml;
-    for (size_t i = 0; i < rules->ncasts; i++) {
-        mode &= rules->casts[i].quantize.rule != wanted;
-        ggml &= !rules->casts[i].quantize.ggml;
-    }
-    if (mode)
+    const char *mode = o->cast_values[CAST_MODE], *dialect = o->cast_values[CAST_DIALECT];
+    if (mode && !(makes & TN_RULE_TAKES_MODE))
         return "scale-mode";
-    return ggml ? "dialect" : NULL;
+    return dialect && !(makes & TN_RULE_TAKES_DIALECT) ? "dialect" : NULL;
 }
 
 /* Options that need a rule which quantizes. */
@@ -275,11 +268,11 @@ static int check_rules(const opts *o, const rule_list *rules)
     const char *option = o->report ? "report" : NULL;
     if (o->datatype_default)
         option = o->datatype_default;
-    if (option && !rules_have_datatypes(rules))
+    if (option && !(rules_make(rules) & TN_RULE_QUANTIZES))
         return usage_error("convert",
                            "--%s needs a --cast rule that quantizes, such as mxfp4 or int8,per=tensor",
                            option);
-    option = unused_option(o, rules);
+    option = unused_option(o, rules_make(rules));
     if (option)
         return usage_error("convert",
                            "this --%s needs a --cast rule whose scales are exponents, such as mxfp4", option);

@@ -245,59 +245,66 @@ static bool take_checksum(opts *o, const option_row *row, const char *value)
     return false;
 }
 
-/* Parses KEY=VALUE as a rule for this type does. */
-static bool read_default(const char *type, const char *key, const char *value, const tn_cast_rule *before,
-                         tn_cast_rule *after)
+static const char *const cast_keys[CAST_DEFAULTS] = {
+    [CAST_ROUND] = "round", [CAST_OVERFLOW] = "overflow", [CAST_NAN] = "nan", [CAST_SEED] = "seed",
+    [CAST_COMPLEX] = "complex", [CAST_MODE] = "mode", [CAST_ROTATE] = "rotate", [CAST_DIALECT] = "dialect",
+    [CAST_VIRTUAL] = "virtual",
+};
+
+char *cast_defaults(const opts *o)
+{
+    size_t size = 1, n = 0;
+    for (size_t i = 0; i < CAST_DEFAULTS; i++)
+        size += o->cast_values[i] ? strlen(cast_keys[i]) + strlen(o->cast_values[i]) + 2 : 0;
+    if (size == 1)
+        return NULL;
+    char *text = must_allocate(size, 1);
+    for (size_t i = 0; i < CAST_DEFAULTS; i++)
+        if (o->cast_values[i])
+            n += (size_t)snprintf(text + n, size - n, "%s%s=%s", n ? "," : "", cast_keys[i],
+                                  o->cast_values[i]);
+    return text;
+}
+
+/* Sets what KEY=VALUE is for all casts, if a rule for this type takes it. */
+static bool set_default(opts *o, size_t key, const char *type, const char *value)
 {
     char rule[80];
-    int n = snprintf(rule, sizeof rule, "%s,%s=%s", type, key, value);
-    return n < (int)sizeof rule && !strchr(value, ',') &&
-           tn_cast_rule_parse(rule, before, after, NULL) == TN_OK;
+    const tn_rule cast = { "cast", rule };
+    int n = snprintf(rule, sizeof rule, "%s,%s=%s", type, cast_keys[key], value);
+    if (n >= (int)sizeof rule || strchr(value, ',') || tn_rule_check(&cast, NULL, NULL) != TN_OK)
+        return false;
+    o->cast_values[key] = value;
+    return true;
 }
 
 /* --round up is parsed as "bool,round=up". */
 static bool take_cast_default(opts *o, const option_row *row, const char *value)
 {
-    tn_cast_rule read;
-    if (!read_default("bool", row->name, value, &o->cast, &read))
-        return false;
-    o->cast.options = read.options;
-    o->cast.round_given = read.round_given;
     o->cast_default = row->name;
-    return true;
+    return set_default(o, row->field, "bool", value);
 }
 
 /* --scale-mode ceil is parsed as "mxfp4,mode=ceil". */
 static bool take_datatype_default(opts *o, const option_row *row, const char *value)
 {
-    const char *key = strcmp(row->name, "scale-mode") == 0 ? "mode" : row->name;
-    const tn_cast_rule before = { .quantize = o->cast.quantize };
-    tn_cast_rule read;
-    if (!read_default("mxfp4", key, value, &before, &read))
-        return false;
-    o->cast.quantize = read.quantize;
     o->datatype_default = row->name;
-    tn_cast_rule_free(&read);
-    return true;
+    return set_default(o, row->field, "mxfp4", value ? value : "yes");
 }
 
-static bool take_virtual(opts *o, const option_row *row, const char *value)
+static bool take_rule(opts *o, const option_row *row, const char *value)
 {
-    (void)value;
-    o->cast.is_virtual = true;
-    o->datatype_default = row->name;
+    o->rules[o->nrules++] = (tn_rule){ row->name, value };
     return true;
 }
 
-/* A rule in the list of --cast, so that the first match wins. */
+/* A rule among those of --cast, so that the first match wins. */
 static bool take_sparse(opts *o, const option_row *row, const char *value)
 {
-    tn_cast_rule read;
-    if (tn_cast_rule_parse(value, NULL, &read, NULL) != TN_OK)
-        return false;
-    bool sparse = read.of > 0;
-    tn_cast_rule_free(&read);
-    return sparse && take_list(o, row, value);
+    const tn_rule rule = { "cast", value };
+    (void)row;
+    o->rules[o->nrules++] = rule;
+    return tn_rule_makes(&rule, NULL) & TN_RULE_KEEPS_N_OF_M;
 }
 
 #define FIELD(name) offsetof(opts, name)
@@ -324,36 +331,35 @@ static const option_row rows[OPT_COUNT] = {
                    FIELD(only), 0 },
     [OPT_RENAME] = { "rename", "OLD=NEW", NULL, "rename a tensor, or many: a.*=b.* (repeatable)", take_rename,
                      FIELD(rename), 0 },
-    [OPT_CAST] = { "cast", "RULE", NULL, "[GLOB=]TYPE[,KEY=VALUE...] (repeatable)", take_list, FIELD(casts),
-                   0 },
+    [OPT_CAST] = { "cast", "RULE", NULL, "[GLOB=]TYPE[,KEY=VALUE...] (repeatable)", take_rule, 0, 0 },
     [OPT_RECIPE] = { "recipe", "FILE", NULL, "read more --cast rules, one per line; # comments", take_list,
                      FIELD(recipes), 0 },
-    [OPT_ROUND] = { "round", "MODE", ROUNDING, "rounding (default: even)", take_cast_default, 0, 0 },
+    [OPT_ROUND] = { "round", "MODE", ROUNDING, "rounding (default: even)", take_cast_default, CAST_ROUND, 0 },
     [OPT_OVERFLOW] = { "overflow", "MODE", "default, saturate, inf, nan or error",
-                       "what values become that are too large", take_cast_default, 0, 0 },
-    [OPT_NAN] = { "nan", "keep|zero|error", NULL, "what a NaN becomes (default: keep)", take_cast_default, 0,
-                  0 },
-    [OPT_SEED] = { "seed", "N", A_SEED, "seed of stochastic rounding (default: 0)", take_cast_default, 0, 0 },
+                       "what values become that are too large", take_cast_default, CAST_OVERFLOW, 0 },
+    [OPT_NAN] = { "nan", "keep|zero|error", NULL, "what a NaN becomes (default: keep)", take_cast_default,
+                  CAST_NAN, 0 },
+    [OPT_SEED] = { "seed", "N", A_SEED, "seed of stochastic rounding (default: 0)", take_cast_default,
+                   CAST_SEED, 0 },
     [OPT_COMPLEX] = { "complex", "real", NULL, "cast complex to real by dropping imaginary parts",
-                      take_cast_default, 0, 0 },
+                      take_cast_default, CAST_COMPLEX, 0 },
     [OPT_SPARSE] = { "sparse", "RULE", "[GLOB=]N:M with M of 2, 4, 8 or 16 and N below M",
-                     "[GLOB=]N:M: keep the N largest of each M values", take_sparse, FIELD(casts), 0 },
+                     "[GLOB=]N:M: keep the N largest of each M values", take_sparse, 0, 0 },
     [OPT_VIRTUAL] = { "virtual", NULL, NULL, "fake quantization: keep the type, round the values",
-                      take_virtual, 0, 0 },
+                      take_datatype_default, CAST_VIRTUAL, 0 },
     [OPT_SCALE_MODE] = { "scale-mode", "MODE", "max, floor, auto, midmax, topbinade, option3, ceil or mse",
-                         "how scales are chosen (default: max)", take_datatype_default, 0, 0 },
+                         "how scales are chosen (default: max)", take_datatype_default, CAST_MODE, 0 },
     [OPT_ROTATE] = { "rotate", "ROTATION", ROTATION, "spread outliers: hadamardN[:SEED], walshN[:SEED]",
-                     take_datatype_default, 0, 0 },
+                     take_datatype_default, CAST_ROTATE, 0 },
     [OPT_DIALECT] = { "dialect", "ocp|ggml", NULL, "mxfp4: codes and scales of OCP or of ggml",
-                      take_datatype_default, 0, 0 },
+                      take_datatype_default, CAST_DIALECT, 0 },
     [OPT_REPORT] = { "report", NULL, NULL, "print the quantization error of each tensor", take_flag,
                      FIELD(report), 0 },
-    [OPT_LAYOUT] = { "layout", "RULE", NULL, "[GLOB=]NHWC[,from=NCHW] (repeatable)", take_list,
-                     FIELD(layouts), 0 },
-    [OPT_PAD] = { "pad", "RULE", NULL, "[GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]", take_list,
-                  FIELD(pads), 0 },
-    [OPT_FORM] = { "form", "RULE", NULL, "[GLOB=]dense|coo|csr[,KEY=VALUE...] (repeatable)", take_list,
-                   FIELD(forms), 0 },
+    [OPT_LAYOUT] = { "layout", "RULE", NULL, "[GLOB=]NHWC[,from=NCHW] (repeatable)", take_rule, 0, 0 },
+    [OPT_PAD] = { "pad", "RULE", NULL, "[GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]", take_rule, 0,
+                  0 },
+    [OPT_FORM] = { "form", "RULE", NULL, "[GLOB=]dense|coo|csr[,KEY=VALUE...] (repeatable)", take_rule, 0,
+                   0 },
     [OPT_COMPRESS] = { "compress", "METHOD", "zstd, zstd:LEVEL with LEVEL 1 to 22, or none",
                        "zstd, zstd:LEVEL (1 to 22), none (default: as IN)", take_compress, 0, 0 },
     [OPT_CHECKSUM] = { "checksum", "METHOD", "crc32c, sha256 or none",
@@ -499,9 +505,7 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
     return EXIT_DONE;
 }
 
-static const size_t lists[] = { FIELD(only), FIELD(rename), FIELD(casts), FIELD(recipes), FIELD(layouts),
-                                FIELD(pads), FIELD(forms),
-                                FIELD(binds), FIELD(changes) };
+static const size_t lists[] = { FIELD(only), FIELD(rename), FIELD(recipes), FIELD(binds), FIELD(changes) };
 enum { NLISTS = sizeof lists / sizeof *lists };
 
 static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + lists[i]); }
@@ -516,8 +520,7 @@ const char *first_given(const opts *o, uint64_t options)
 
 int opts_parse(opts *o, const command *c, int argc, char **argv)
 {
-    *o = (opts){ .command = c->name, .cast = { .options.size = sizeof o->cast.options,
-                                               .quantize.size = sizeof o->cast.quantize } };
+    *o = (opts){ .command = c->name, .rules = must_allocate((size_t)argc, sizeof *o->rules) };
     for (size_t i = 0; i < NLISTS; i++)
         list_at(o, i)->items = must_allocate((size_t)argc, sizeof(char *));
     o->format_options = must_allocate((size_t)argc, sizeof *o->format_options);
@@ -543,6 +546,7 @@ void opts_free(opts *o)
     for (size_t i = 0; i < o->nformat_options; i++)
         free((char *)o->format_options[i].format);
     free(o->format_options);
+    free(o->rules);
     free(o->uids.items);
     free(o->gids.items);
 }

@@ -40,6 +40,12 @@ typedef struct id_list {        /* of users or groups */
     size_t    count;
 } id_list;
 
+/* The options that hold for all casts, as keys of a rule. */
+enum {
+    CAST_ROUND, CAST_OVERFLOW, CAST_NAN, CAST_SEED, CAST_COMPLEX, CAST_MODE, CAST_ROTATE, CAST_DIALECT,
+    CAST_VIRTUAL, CAST_DEFAULTS
+};
+
 typedef struct opts {
     bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet,
         ignore_metadata, sidecar, strict, report, ocp_names, help;
@@ -56,10 +62,12 @@ typedef struct opts {
     tn_encoding encoding;
     int         level;
     tn_checksum checksum;
-    text_list   only, rename, casts, recipes, layouts, pads, forms;
+    text_list   only, rename, recipes;
+    tn_rule    *rules;          /* of --cast, --layout ..., in the order given */
+    size_t      nrules;
     const char *cast_default;   /* the last option of --round, --overflow ... that was given, or NULL */
     const char *datatype_default;   /* the last option that needs a rule with a datatype, or NULL */
-    tn_cast_rule cast;          /* the values of these options */
+    const char *cast_values[CAST_DEFAULTS];  /* of these options, or NULL */
     id_list     uids, gids;
     text_list   binds;          /* "NAME=VALUE" */
     tn_format_option *format_options;       /* `format` owns the memory of all three texts */
@@ -100,6 +108,9 @@ const char *first_given(const opts *o, uint64_t options);
 /* Prints what is wrong with the command line and where help is; returns EXIT_USAGE. */
 __attribute__((format(printf, 2, 3)))
 int usage_error(const char *command_name, const char *format, ...);
+
+/* KEY=VALUE[,KEY=VALUE...] of the options that hold for all casts, or NULL; the caller frees it. */
+char *cast_defaults(const opts *o);
 
 /* Opens an input with the options --from and --io.  On failure prints why, leaves
  * *file NULL and returns the exit code. */

@@ -1,19 +1,15 @@
-/* cli/ui/rules.h - rules that change tensors: --cast, --sparse, --recipe, --layout, --pad,
- * --form. */
+/* cli/ui/rules.h - rules that change tensors: --cast, --sparse, --recipe, --layout ... */
 #ifndef TENON_CLI_UI_RULES_H
 #define TENON_CLI_UI_RULES_H
 
 #include "ui/opts.h"
 
 typedef struct rule_list {
-    tn_cast_rule   *casts;      /* each NULL if there is none */
-    size_t          ncasts, cap;
-    tn_layout_rule *layouts;
-    size_t          nlayouts;
-    tn_pad_rule    *pads;
-    size_t          npads;
-    tn_form_rule   *forms;
-    size_t          nforms;
+    tn_rule *items;
+    size_t   count, cap;
+    char   **lines;             /* texts of recipes */
+    size_t   nlines;
+    char    *cast_defaults;     /* or NULL */
 } rule_list;
 
 /* Reads the rules of the command line, then those of the recipes.  Returns
@@ -22,7 +18,10 @@ typedef struct rule_list {
 int  rules_read(rule_list *rules, const opts *o);
 void rules_free(rule_list *rules);
 
-/* Whether a rule has a datatype or N:M. */
-bool rules_have_datatypes(const rule_list *rules);
+/* Whether there is a rule of this step. */
+bool rules_have(const rule_list *rules, const char *step);
+
+/* What the rules make together: see tn_rule_makes(). */
+unsigned rules_make(const rule_list *rules);
 
 #endif

@@ -69,9 +69,7 @@ static const char *const options_for[] = {
     [TN_REASON_CAST_BEFORE] = "\"tenon convert --cast %s\" first, or leave it out with --only",
     [TN_REASON_FORM_BEFORE] = "\"tenon convert --form %s\" first",
     [TN_REASON_CASTS] = "--cast, --sparse, --recipe",
-    [TN_REASON_LAYOUTS] = "--layout",
-    [TN_REASON_PADS] = "--pad",
-    [TN_REASON_FORMS] = "--form",
+    [TN_REASON_RULES] = "--%s",
     [TN_REASON_RENAME_BEFORE] = "\"tenon convert --rename\" first",
 };
 

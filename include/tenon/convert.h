@@ -31,91 +31,38 @@ typedef struct tn_planned {
 } tn_planned;
 typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
 
-/* Which tensors become elements of another type; the first rule that matches a
- * tensor counts, others leave it as it is. */
-typedef struct tn_cast_rule {
-    char            glob[256];  /* of names; "*": all */
-    tn_dtype        dtype;
-    tn_cast_options options;
-    bool            quantized;  /* integer codes with a scale, as `affine` says; else one element for one */
-    tn_affine       affine;     /* without its axis; where nothing is quantized, its arithmetic is that of
-                                 * values from codes */
-    char            axis[24];   /* the dimension: a letter of the layout or a number (negative: from the
-                                 * last); "": per tensor */
-    float           scale;      /* TN_SCALE_GIVEN: for all */
-    int32_t         zero;
-    tn_datatype    *datatype;   /* owned, or NULL; then dtype is TN_UNKNOWN */
-    tn_quantize_options quantize;   /* of both; its round, nan and seed are those of `options` */
-    bool            is_virtual; /* values in the tensor's own type instead of codes */
-    unsigned        keep, of;   /* N:M sparsity alone, in the tensor's own type; of 0: none */
-    bool            round_given;    /* else codes that are made of codes round HALF_UP, whatever `options`
-                                     * say */
-} tn_cast_rule;
-
-/* Reads a rule: [GLOB=]TYPE[,KEY=VALUE...] with the keys round, overflow, nan,
- * seed, times (each value is multiplied by it first) and complex (real); and
- * for codes with a scale per (tensor, channel: this makes it one), axis, zero
- * (symmetric, asymmetric, or a number), percentile, scale, mode (max, mse), rotate, virtual;
- * and compat (mli: the values of codes as embARC MLI computes them).
+/* What is to become of tensors: a step, and in text which tensors it is for and how.
  *
- * TYPE may also be fx8 or fx16, codes of all 8 or 16 bits whose scale is 2^-N: keys frac (auto: the largest
- * at which nothing is cut; least: the one with the least error; or N, -127 to 126), mode, percentile, round,
- * nan, seed, rotate, virtual, compat (mli).  Or sa8, sa32: codes of all 8 or 32 bits with zero points and
- * scales of 15 bits: keys per (tensor), axis, zero, percentile, scale, mode, round, nan, seed, rotate,
- * virtual, compat.  Both are TN_ARITH_EXACT unless compat says MLI, round AWAY, and are made of float types
- * or, with a scale that is given, of codes with scales.
+ *     cast       [GLOB=]TYPE[,KEY=VALUE...]
+ *     layout     [GLOB=]LAYOUT[,from=LAYOUT]
+ *     pad        [GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]
+ *     form       [GLOB=]dense|coo|csr[,threshold=T][,duplicates=refuse|sum][,index=TYPE]
  *
- * TYPE may also be a datatype (tn_datatype_load()) with the keys round, nan, seed, percentile, mode
- * (max, floor, auto, midmax, topbinade, option3, ceil, mse), store (packed,
- * unpacked, e4m3fn, e5m2), dialect (ocp, ggml), rotate (tn_rotation_parse()) and virtual (yes,
- * no), or N:M: the N largest of each M along the last dimension are kept.
+ * A rule without a glob is for all tensors; a glob has no comma.  The command line has an option of the same
+ * name for each step, and "tenon help rules" explains all of them.
  *
- * A glob given so has no comma.  What the text does not say is taken from `defaults`
- * (may be NULL; of it options, quantize, is_virtual and round_given count).
- * Codes with scales and datatypes saturate: other defaults for overflow are refused, and
- * `saturate` too where they do not (compat=mli, N:M of float32, float16 and bfloat16 without scales).
- * TN_ERR_ARGUMENT: the text says what and where.  The caller frees the rule. */
-TN_API tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule,
-                                    tn_error *err);
-TN_API void tn_cast_rule_free(tn_cast_rule *rule);
+ * cast: TYPE is an element type; fx8, fx16, sa8 or sa32 (codes of MLI); a datatype
+ * (tn_datatype_load()); or N:M, which keeps the N largest of each M values along the last dimension. */
+typedef struct tn_rule {
+    const char *step;           /* "cast", "layout", "pad", "form" */
+    const char *text;
+} tn_rule;
 
-/* Which tensors get another order of dimensions; the first rule that matches counts. */
-typedef struct tn_layout_rule {
-    char glob[256];
-    char to[TN_MAX_RANK + 1];
-    char from[TN_MAX_RANK + 1]; /* "": the tensor's own layout, which must be known */
-} tn_layout_rule;
+/* Whether a rule can be read; no file is looked at.  `cast_defaults` (may be NULL) is KEY=VALUE[,KEY=VALUE...]
+ * for all casts: round, overflow, nan, seed, complex, mode, rotate, dialect, virtual.  What a rule says itself
+ * comes first.  Codes with scales and datatypes saturate: another overflow is refused, and `saturate` too where
+ * they do not (compat=mli, N:M of float32, float16 and bfloat16 without scales).
+ * TN_ERR_ARGUMENT: the text says what is wrong and where; TN_ERR_IO: a table of a datatype cannot be read. */
+TN_API tn_status tn_rule_check(const tn_rule *rule, const char *cast_defaults, tn_error *err);
 
-/* Reads [GLOB=]LAYOUT[,from=LAYOUT]. */
-TN_API tn_status tn_layout_rule_parse(const char *text, tn_layout_rule *rule, tn_error *err);
-
-/* Which tensors get padding; the first rule that matches counts. */
-typedef struct tn_pad_rule {
-    char     glob[256];
-    uint32_t count;
-    struct {
-        char    letter;         /* of the new layout; 0: by number */
-        int32_t dimension;      /* negative: from the last */
-        int64_t multiple;       /* the extent becomes the next multiple of this */
-    } dims[TN_MAX_RANK];
-    double   value;             /* of the elements added; of a scaled tensor 0 only */
-    bool     raw_zero;          /* of a scaled tensor: they are code 0, as embARC MLI pads, not the code of
-                                 * 0 */
-} tn_pad_rule;
-
-/* Reads [GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]; DIM is a letter or a number. */
-TN_API tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err);
-
-/* Which tensors get another form; the first rule that matches counts.  A tensor
- * that has the form already becomes canonical (see tenon/sparse.h). */
-typedef struct tn_form_rule {
-    char              glob[256];
-    tn_form           form;     /* dense, coo or csr */
-    tn_sparse_options options;  /* limit and jobs are not looked at */
-} tn_form_rule;
-
-/* Reads [GLOB=]FORM[,threshold=T][,duplicates=refuse|sum][,index=TYPE]. */
-TN_API tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err);
+/* What a rule that can be read makes, as bits: 0 of other steps than casts. */
+enum {
+    TN_RULE_QUANTIZES = 1,      /* codes with scales, or the N largest of each M values */
+    TN_RULE_TAKES_MODE = 2,     /* scales that are chosen as the defaults' mode says */
+    TN_RULE_TAKES_DIALECT = 4,  /* and codes of the defaults' dialect */
+    TN_RULE_KEEPS_N_OF_M = 8    /* N:M, in the tensor's own type */
+};
+TN_API unsigned tn_rule_makes(const tn_rule *rule, const char *cast_defaults);
 
 typedef enum tn_keep {          /* for encoding and checksum */
     TN_KEEP   = 0,              /* as in the input, where the output can hold it */
@@ -141,18 +88,14 @@ typedef struct tn_convert_options {
     size_t             nonly;
     const char *const *rename;      /* "OLD=NEW"; each side may have one '*' that stands for the same text */
     size_t             nrename;
-    const tn_cast_rule *casts;
-    size_t             ncasts;
+    const tn_rule     *rules;       /* of each step the first that matches a tensor counts */
+    size_t             nrules;
+    bool               in_order;    /* all that match count, in the order given */
+    const char        *cast_defaults;   /* see tn_rule_check(); may be NULL */
     bool               dry_run;     /* plan and check everything, write nothing */
     tn_plan_fn         plan;        /* may be NULL */
     tn_progress_fn     progress;    /* may be NULL */
     void              *context;     /* for both callbacks */
-    const tn_layout_rule *layouts;
-    size_t             nlayouts;
-    const tn_pad_rule *pads;
-    size_t             npads;
-    const tn_form_rule *forms;
-    size_t             nforms;
     uint64_t           max_bytes;   /* what data may be decoded into, of all tensors together and of each that
                                      * gets another form; 0: the file's, see tn_open_options */
     tn_quantize_report_fn quantized;    /* called for each tensor that a rule with a datatype made,
@@ -266,6 +209,7 @@ typedef struct tn_compare_datatypes_options {
     unsigned           jobs;
     tn_progress_fn     progress;    /* may be NULL */
     void              *context;     /* for both callbacks */
+    const char        *cast_defaults;   /* instead of `quantize`: see tn_rule_check(); may be NULL */
 } tn_compare_datatypes_options;
 
 /* What each datatype would do to each float tensor of a file: `report` is called

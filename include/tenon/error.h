@@ -69,10 +69,8 @@ typedef enum tn_reason {
     TN_REASON_CAST_BEFORE   = 25,   /* convert the file first, casting the tensor to `value` */
     TN_REASON_FORM_BEFORE   = 26,   /* convert the file first, the tensor to form `value` */
     TN_REASON_RENAME_BEFORE = 27,   /* convert the file first, giving the tensor another name */
-    TN_REASON_CASTS         = 28,   /* change the rule of `casts` that the text names */
-    TN_REASON_LAYOUTS       = 29,   /* that of `layouts` */
-    TN_REASON_PADS          = 30,   /* that of `pads` */
-    TN_REASON_FORMS         = 31    /* that of `forms` */
+    TN_REASON_CASTS         = 28,   /* change the rule of step cast that the text names */
+    TN_REASON_RULES         = 32    /* the rule of step `value` */
 } tn_reason;                    /* values are ABI: append, never renumber */
 
 /* Filled on failure only.  Every function that takes one accepts NULL.

@@ -2,7 +2,7 @@
 #ifndef TN_PIPELINE_PADDING_H
 #define TN_PIPELINE_PADDING_H
 
-#include <tenon/convert.h>
+#include "pipeline/rules/rules.h"
 
 /* What padding consists of. */
 typedef struct tn_padding {

@@ -5,7 +5,6 @@
  * and before a sparse form, which have no elements of their own to pad. */
 #include "pipeline/plan_tensor.h"
 #include "base/error.h"
-#include "pipeline/rules/rules.h"
 #include "quant/affine.h"
 #include "tensor/array.h"
 #include "tensor/code.h"

@@ -50,7 +50,7 @@ static const char *new_name(tn_selection *s, const char *name)
     return name;
 }
 
-static tn_status check_rules(const tn_selection *s, tn_error *err)
+static tn_status check_names(const tn_selection *s, tn_error *err)
 {
     for (size_t i = 0; i < s->options->nrename; i++) {
         const char *equals = strchr(s->options->rename[i], '=');
@@ -65,82 +65,67 @@ static tn_status check_rules(const tn_selection *s, tn_error *err)
                            "expected at most one '*' on each side of %s, and on the left if on the right",
                            tn_quote_z(s->options->rename[i]).text);
     }
-    for (size_t i = 0; i < s->options->ncasts; i++)
-        TN_TRY(tn_cast_rule_check(&s->options->casts[i], err));
     return TN_OK;
 }
 
-static size_t rule_count(const tn_convert_options *o)
+/* Whether a rule of the same step comes before rule i. */
+static bool has_earlier(const tn_selection *s, size_t i)
 {
-    return o->nrename + o->ncasts + o->nlayouts + o->npads + o->nforms;
+    for (size_t k = 0; k < i; k++)
+        if (s->rules[k].step == s->rules[i].step)
+            return true;
+    return false;
 }
 
-typedef struct any_rule {
-    tn_reason   reason;         /* names the rules it is of */
-    const char *text;
-    size_t      earlier;        /* rules of its kind that may take its tensors first */
-} any_rule;
-
-/* Rule i of all. */
-static any_rule rule_at(const tn_convert_options *o, size_t i)
+static const char *glob_of(const tn_read_rule *rule)
 {
-    if (i < o->nrename)
-        return (any_rule){ TN_REASON_RENAME, o->rename[i], i };
-    if ((i -= o->nrename) < o->ncasts)
-        return (any_rule){ TN_REASON_CASTS, o->casts[i].glob, i };
-    if ((i -= o->ncasts) < o->nlayouts)
-        return (any_rule){ TN_REASON_LAYOUTS, o->layouts[i].glob, i };
-    if ((i -= o->nlayouts) < o->npads)
-        return (any_rule){ TN_REASON_PADS, o->pads[i].glob, i };
-    i -= o->npads;
-    return (any_rule){ TN_REASON_FORMS, o->forms[i].glob, i };
+    return rule->rule;          /* which it begins with */
 }
 
 tn_status tn_select_check(const tn_selection *s, tn_error *err)
 {
-    size_t i = 0;
-    while (i < rule_count(s->options) && s->used[i])
+    size_t i = 0, named = s->options->nrename;
+    while (i < named + s->nrules && s->used[i])
         i++;
-    if (i == rule_count(s->options))
+    if (i == named + s->nrules)
         return TN_OK;
-    const any_rule rule = rule_at(s->options, i);
-    size_t n = i < s->options->nrename ? strcspn(rule.text, "=") : strlen(rule.text);
-    tn_status status = tn_fail_unmatched(rule.text, n, err);
-    if (rule.earlier)
+    const tn_read_rule *rule = i < named ? NULL : &s->rules[i - named];
+    const char *text = rule ? glob_of(rule) : s->options->rename[i];
+    tn_status status = tn_fail_unmatched(text, rule ? strlen(text) : strcspn(text, "="), err);
+    if (rule ? has_earlier(s, i - named) : i > 0)
         tn_and_say(status, ", or earlier rules take them all", err);
-    return tn_with_reason(status, rule.reason, NULL, err);
+    if (!rule)
+        return tn_with_reason(status, TN_REASON_RENAME, NULL, err);
+    if (rule->step->kind == TN_RULE_CAST)
+        return tn_with_reason(status, TN_REASON_CASTS, NULL, err);
+    return tn_with_reason(status, TN_REASON_RULES, rule->step->name, err);
 }
 
 /* ---- the rules of each ---- */
 
-/* The first of rules [from, from + n) of all whose glob matches, or n. */
-static size_t first_match(tn_selection *s, size_t from, size_t n, const char *name)
+/* The first rule of a kind that matches, or NULL. */
+static const tn_read_rule *first_match(tn_selection *s, tn_rule_kind kind, const char *name)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (tn_pattern_matches(rule_at(s->options, from + i).text, name)) {
-            s->used[from + i] = true;
-            return i;
+    for (size_t i = 0; i < s->nrules; i++) {
+        if (s->rules[i].step->kind == kind && tn_pattern_matches(glob_of(&s->rules[i]), name)) {
+            s->used[s->options->nrename + i] = true;
+            return &s->rules[i];
         }
     }
-    return n;
+    return NULL;
 }
 
 static tn_status find_rules(tn_selection *s, const tn_tensor *t, tn_tensor_rules *rules, tn_error *err)
 {
-    const tn_convert_options *o = s->options;
-    size_t from = o->nrename, cast, layout, pad, form;
-    cast = first_match(s, from, o->ncasts, t->name);
-    layout = first_match(s, from += o->ncasts, o->nlayouts, t->name);
-    pad = first_match(s, from += o->nlayouts, o->npads, t->name);
-    form = first_match(s, from += o->npads, o->nforms, t->name);
+    const tn_read_rule *cast = first_match(s, TN_RULE_CAST, t->name),
+                       *layout = first_match(s, TN_RULE_LAYOUT, t->name),
+                       *pad = first_match(s, TN_RULE_PAD, t->name),
+                       *form = first_match(s, TN_RULE_FORM, t->name);
     *rules = (tn_tensor_rules){
-        .cast = cast < o->ncasts ? &o->casts[cast] : NULL,
-        .layout = layout < o->nlayouts ? &o->layouts[layout] : NULL,
-        .pad = pad < o->npads ? &o->pads[pad] : NULL,
-        .form = form < o->nforms ? &o->forms[form] : NULL,
-        .plans = cast < o->ncasts ? s->casts[cast] : NULL,
+        .cast = cast ? cast->rule : NULL, .layout = layout ? layout->rule : NULL,
+        .pad = pad ? pad->rule : NULL, .form = form ? form->rule : NULL, .plans = cast ? cast->plans : NULL,
     };
-    return rules->form ? tn_walk_start(s->walk, err) : TN_OK;
+    return form ? tn_walk_start(s->walk, err) : TN_OK;
 }
 
 tn_status tn_select_rules(tn_selection *s, size_t i, tn_tensor_rules *rules, tn_error *err)
@@ -156,16 +141,40 @@ const char *tn_selected_name(const tn_selection *s, size_t i)
     return s->names ? s->names[i] : s->walk->tensors[i]->name;
 }
 
+static tn_status read_rules(tn_selection *s, tn_error *err)
+{
+    const tn_convert_options *o = s->options;
+    tn_cast_rule defaults;
+    TN_TRY(tn_cast_defaults_parse(o->cast_defaults, &defaults, err));
+    for (; s->nrules < o->nrules; s->nrules++) {
+        tn_read_rule *rule = &s->rules[s->nrules];
+        const tn_cast_plan **plans = tn_arena_zalloc(s->arena, TN_DTYPE_COUNT, sizeof *plans);
+        if (!plans)
+            return tn_fail_nomem(err);
+        TN_TRY(tn_rule_read(&o->rules[s->nrules], &defaults, s->arena, rule, err));
+        rule->plans = plans;
+    }
+    return TN_OK;
+}
+
+void tn_selection_end(tn_selection *s)
+{
+    for (size_t i = 0; i < s->nrules; i++)
+        tn_read_rule_free(&s->rules[i]);
+    s->nrules = 0;
+}
+
 tn_status tn_select(tn_selection *s, const tn_file *file, const tn_convert_options *options, tn_walk *walk,
                     tn_arena *arena, tn_error *err)
 {
     size_t n = tn_file_count(file);
     *s = (tn_selection){ .options = options, .walk = walk, .arena = arena };
     s->names = options->nrename ? tn_arena_zalloc(arena, n, sizeof *s->names) : NULL;
-    s->casts = tn_arena_zalloc(arena, options->ncasts, sizeof *s->casts);
-    s->used = tn_arena_zalloc(arena, rule_count(options), sizeof *s->used);
-    if ((options->nrename && !s->names) || !s->casts || !s->used)
+    s->rules = tn_arena_zalloc(arena, options->nrules, sizeof *s->rules);
+    s->used = tn_arena_zalloc(arena, options->nrename + options->nrules, sizeof *s->used);
+    if ((options->nrename && !s->names) || !s->rules || !s->used)
         return tn_fail_nomem(err);
-    TN_TRY(check_rules(s, err));
+    TN_TRY(check_names(s, err));
+    TN_TRY(read_rules(s, err));
     return tn_walk_choose(walk, file, options->only, options->nonly, err);
 }

@@ -3,21 +3,24 @@
 #define TN_PIPELINE_SELECT_H
 
 #include "pipeline/plan_tensor.h"
+#include "pipeline/steps/table.h"
 
-/* Begin with tn_select(); all it has is in the arena. */
+/* Begin with tn_select(), end with tn_selection_end(), also after a failure. */
 typedef struct tn_selection {
     const tn_convert_options *options;
     tn_walk                  *walk;     /* with the source of each tensor that comes out */
     tn_arena                 *arena;
     const char              **names;    /* new ones; NULL: nothing is renamed */
-    const tn_cast_plan     *(*casts)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
-    bool                     *used;     /* which rules matched something: all of them, in the order of
-                                         * rule_at() */
+    tn_read_rule             *rules;
+    size_t                    nrules;
+    bool                     *used;     /* which matched something: those that rename, then the others */
 } tn_selection;
 
 /* Checks the rules and chooses the tensors of the walk.  All that is given lives as long as the selection. */
 tn_status tn_select(tn_selection *s, const tn_file *file, const tn_convert_options *options, tn_walk *walk,
                     tn_arena *arena, tn_error *err);
+
+void tn_selection_end(tn_selection *s);
 
 /* Name and rules of tensor i; the threads of the walk are started if a rule needs them. */
 tn_status tn_select_rules(tn_selection *s, size_t i, tn_tensor_rules *rules, tn_error *err);

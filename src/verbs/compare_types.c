@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "pipeline/walk.h"
 #include "store/load.h"
+#include "pipeline/rules/rules.h"
 #include "quant/quantizer.h"
 
 #include <tenon/convert.h>
@@ -117,14 +118,27 @@ static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
 
 /* ---- the file ---- */
 
+static tn_status take_defaults(const char *text, tn_quantize_options *o, tn_error *err)
+{
+    tn_cast_rule defaults;
+    TN_TRY(tn_cast_defaults_parse(text, &defaults, err));
+    *o = defaults.quantize;
+    o->round = defaults.options.round;
+    o->nan = defaults.options.nan;
+    o->seed = defaults.options.seed;
+    return TN_OK;
+}
+
 tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
                                const tn_compare_datatypes_options *options, tn_quantize_report_fn report,
                                tn_error *err)
 {
     rating r = { .file = file, .datatypes = datatypes, .n = n, .report = report,
                  .quantize = { .size = sizeof r.quantize } };
-    TN_TRY(tn_take_options(TN_SIZED(tn_compare_datatypes_options, context), &r.o, options, err));
+    TN_TRY(tn_take_options(TN_SIZED(tn_compare_datatypes_options, cast_defaults), &r.o, options, err));
     TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &r.quantize, r.o.quantize, err));
+    if (r.o.cast_defaults)
+        TN_TRY(take_defaults(r.o.cast_defaults, &r.quantize, err));
     r.quantize.jobs = r.o.jobs;
     r.walk = (tn_walk){ .jobs = r.o.jobs, .progress = r.o.progress, .context = r.o.context };
     tn_status status = tn_walk_choose(&r.walk, file, r.o.only, r.o.nonly, err);

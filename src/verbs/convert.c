@@ -559,6 +559,7 @@ static void free_all(conversion *c)
         if (arena)
             tn_arena_free(arena);
     }
+    tn_selection_end(&c->selection);
     tn_walk_end(&c->walk);
     tn_arena_free(&c->scratch);
     tn_arena_free(&c->arena);

@@ -46,10 +46,7 @@ typedef struct plan {
     tn_file           *file;
     tn_create_options  create;
     tn_convert_options options;
-    tn_cast_rule       cast;
-    tn_form_rule       form;
-    tn_layout_rule     layout;
-    tn_pad_rule        pad;
+    tn_rule            rules[4];
     const char        *only, *rename;
     bool               by_path;         /* two files: no descriptor will do */
     int                fd;
@@ -62,7 +59,7 @@ static const uint8_t wanted[] = { 0, CAST, CAST, CAST, CAST, CAST, FORM, FORM, L
                                   LAYOUT | PAD, CAST | LAYOUT | PAD, FORM | CAST, ONLY | CAST, RENAME,
                                       ONLY | RENAME | FORM };
 
-static inline bool choose_rules(plan *p, chooser *c)
+static inline void choose_rules(plan *p, chooser *c)
 {
     static const char *const renames[] = { "*=x.*", "w=v", "*.weight=*", "*=same", "none=x", "a*b=c",
                                            "**=x" };
@@ -70,28 +67,17 @@ static inline bool choose_rules(plan *p, chooser *c)
     unsigned which = PICK(c, wanted);
     const char *cast = PICK(c, casts), *form = PICK(c, forms), *layout = PICK(c, layouts),
         *pad = PICK(c, pads);
-    tn_status status = which & CAST ? tn_cast_rule_parse(cast, NULL, &p->cast, NULL) : TN_OK;
-    if (!status && which & FORM)
-        status = tn_form_rule_parse(form, &p->form, NULL);
-    if (!status && which & LAYOUT)
-        status = tn_layout_rule_parse(layout, &p->layout, NULL);
-    if (!status && which & PAD)
-        status = tn_pad_rule_parse(pad, &p->pad, NULL);
+    const tn_rule all[] = { { "cast", cast }, { "form", form }, { "layout", layout }, { "pad", pad } };
+    for (unsigned i = 0; i < 4; i++)
+        if (which >> i & 1)
+            p->rules[o->nrules++] = all[i];
     p->only = choose(c, 4) ? "*w*" : "w";
     p->rename = PICK(c, renames);
-    o->casts = &p->cast;
-    o->ncasts = (which & CAST) != 0;
-    o->forms = &p->form;
-    o->nforms = (which & FORM) != 0;
-    o->layouts = &p->layout;
-    o->nlayouts = (which & LAYOUT) != 0;
-    o->pads = &p->pad;
-    o->npads = (which & PAD) != 0;
+    o->rules = p->rules;
     o->only = &p->only;
     o->nonly = (which & ONLY) != 0;
     o->rename = &p->rename;
     o->nrename = (which & RENAME) != 0;
-    return status == TN_OK;
 }
 
 static inline void choose_output(plan *p, chooser *c, unsigned number)
@@ -179,7 +165,7 @@ static inline bool loses_bits(const plan *p)
 static inline void check_same(const plan *p, const tn_file *copy)
 {
     const tn_convert_options *o = &p->options;
-    bool rules = o->ncasts || o->nforms || o->nlayouts || o->npads || o->nonly || o->nrename;
+    bool rules = o->nrules || o->nonly || o->nrename;
     if (!rules && !p->create.drop_metadata && !p->create.drop_names && !loses_bits(p))
         require_same_tensors(p->file, copy);
 }
@@ -191,17 +177,15 @@ static inline tn_file *step(tn_file *file, chooser *c, unsigned number, bool sca
     plan p = { .file = file, .options = { .size = sizeof p.options } };
     tn_file *copy = NULL;
     choose_output(&p, c, number);
-    if (choose_rules(&p, c)) {
-        uint64_t choice = choose_bits(c) << 8 | choose_bits(c);
-        copy = run(&p);
-        if (copy) {
-            use(copy);
-            check_same(&p, copy);
-        }
-        if (scarce)
-            scarce_check(convert_scarcely, &p, choice * UINT64_C(0x9e3779b97f4a7c15) >> 20);
+    choose_rules(&p, c);
+    uint64_t choice = choose_bits(c) << 8 | choose_bits(c);
+    copy = run(&p);
+    if (copy) {
+        use(copy);
+        check_same(&p, copy);
     }
-    tn_cast_rule_free(&p.cast);
+    if (scarce)
+        scarce_check(convert_scarcely, &p, choice * UINT64_C(0x9e3779b97f4a7c15) >> 20);
     tn_close(file);
     return copy;
 }

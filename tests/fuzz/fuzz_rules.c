@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include <tenon/convert.h>
+#include "pipeline/rules/rules.h"
 
 /* A rule with a datatype or with N:M as text again. */
 static void check_scaled(const tn_cast_rule *rule)
@@ -100,6 +100,20 @@ static void check_defaults(const char *text)
         tn_cast_rule_free(&rule);
 }
 
+/* As somebody says it who has the public functions only. */
+static void check_public(const char *text, tn_status cast)
+{
+    static const char *const steps[] = { "cast", "layout", "pad", "form" };
+    tn_error err = { .text = "" };
+    for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const tn_rule rule = { steps[i], text };
+        tn_status status = tn_rule_check(&rule, NULL, &err);
+        REQUIRE(status ? err.text[0] != '\0' : i == 0 || tn_rule_makes(&rule, NULL) == 0);
+        REQUIRE(i || status == cast);
+        tn_rule_check(&rule, text, NULL);
+    }
+}
+
 static tn_status parse_scarcely(const void *text, tn_error *err)
 {
     tn_cast_rule rule;
@@ -132,6 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == TN_OK)
         tn_cast_rule_free(&rule);
     check_defaults(text);
+    check_public(text, status);
     check_form(text);
     check_layout(text);
     check_padding(text);

@@ -133,10 +133,10 @@ static const struct { const char *format, *target, *suffix; } formats[] = {
 static void convert(const tn_file *file, const recipe *r, size_t format, unsigned variant)
 {
     char path[120];
-    tn_form_rule form;
-    tn_layout_rule layout;
-    tn_pad_rule pad;
-    tn_cast_rule cast = { .glob = "" };
+    const tn_rule all[] = { { "form", r->form }, { "layout", r->layout }, { "pad", r->pad },
+                            { "cast", r->cast } };
+    tn_rule rules[4];
+    size_t n = 0;
     tn_error err = { .text = "" };
     bool zt = format == 0;
     tn_create_options create = { .size = sizeof create, .format = formats[format].format, .replace = true,
@@ -148,30 +148,25 @@ static void convert(const tn_file *file, const recipe *r, size_t format, unsigne
     create.align = create.filler ? 64 : 0;
     create.mtx_symmetric = false;
     create.ocp_names = format < 2 && variant % 3 == 2;
-    tn_status status = r->form ? tn_form_rule_parse(r->form, &form, &err) : TN_OK;
-    if (!status && r->layout)
-        status = tn_layout_rule_parse(r->layout, &layout, &err);
-    if (!status && r->pad)
-        status = tn_pad_rule_parse(r->pad, &pad, &err);
-    if (!status && r->cast)
-        status = tn_cast_rule_parse(r->cast, NULL, &cast, &err);
-    if (status)
-        fprintf(stderr, "make_seeds: %s\n", err.text);
-    REQUIRE(status == TN_OK);
+    for (size_t i = 0; i < 4; i++)
+        if (all[i].text)
+            rules[n++] = all[i];
+    for (size_t i = 0; i < n; i++) {
+        tn_status status = tn_rule_check(&rules[i], NULL, &err);
+        if (status)
+            fprintf(stderr, "make_seeds: %s\n", err.text);
+        REQUIRE(status == TN_OK);
+    }
     tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE,
                                    .checksum = TN_CHOOSE,
-                                   .only = &r->only, .nonly = r->only != NULL, .forms = &form,
-                                       .nforms = r->form != NULL,
-                                   .layouts = &layout, .nlayouts = r->layout != NULL, .pads = &pad,
-                                       .npads = r->pad != NULL,
-                                   .casts = &cast, .ncasts = r->cast != NULL };
+                                   .only = &r->only, .nonly = r->only != NULL, .rules = rules,
+                                   .nrules = n };
     snprintf(path, sizeof path, "%s", scratch_file("seed"));
     strcat(path, formats[format].suffix);
     if (tn_convert(file, path, &options, NULL, &err) == TN_OK)
         keep_file(formats[format].target, path);
     else
         refused++;              /* not every container holds everything */
-    tn_cast_rule_free(&cast);
 }
 
 static void convert_all(void)

@@ -19,48 +19,38 @@ typedef struct wish {
     tn_convert_result *result;
 } wish;
 
-typedef struct wish_rules {
-    tn_form_rule   form;
-    tn_cast_rule   cast;
-    tn_layout_rule layout;
-    tn_pad_rule    pad;
-} wish_rules;
-
-static inline tn_status parse_wish(const wish *w, wish_rules *r, tn_error *err)
+/* What all casts of a wish are like. */
+static inline const char *wish_defaults(const wish *w)
 {
-    const tn_cast_rule defaults = { .is_virtual = w->is_virtual, .options = { .size = sizeof defaults.options,
-                                                                              .overflow = w->overflow } };
-    tn_status status = w->form ? tn_form_rule_parse(w->form, &r->form, err) : TN_OK;
-    if (!status && w->layout)
-        status = tn_layout_rule_parse(w->layout, &r->layout, err);
-    if (!status && w->pad)
-        status = tn_pad_rule_parse(w->pad, &r->pad, err);
-    if (!status && w->cast)
-        status = tn_cast_rule_parse(w->cast, &defaults, &r->cast, err);
-    return status;
+    static const char *const texts[][2] = {
+        { NULL, "virtual=yes" },
+        { "overflow=saturate", "virtual=yes,overflow=saturate" },
+        { "overflow=inf", "virtual=yes,overflow=inf" },
+        { "overflow=nan", "virtual=yes,overflow=nan" },
+        { "overflow=error", "virtual=yes,overflow=error" },
+    };
+    return texts[w->overflow][w->is_virtual];
 }
 
-/* Writes OUT anew; the status of the first call that failed, parsers included. */
+/* Writes OUT anew. */
 static inline tn_status convert_open(const tn_file *in, const char *out, wish w, tn_error *err)
 {
-    wish_rules r = { .cast.glob = "" };
-    tn_status status = parse_wish(&w, &r, err);
-    if (status)
-        return status;
+    const tn_rule all[] = { { "form", w.form }, { "layout", w.layout }, { "pad", w.pad }, { "cast", w.cast } };
+    tn_rule rules[4];
+    size_t n = 0;
+    for (size_t i = 0; i < 4; i++)
+        if (all[i].text)
+            rules[n++] = all[i];
     w.create.size = sizeof w.create;
     w.create.replace = true;
     const tn_convert_options o = {
         .size = sizeof o, .create = &w.create, .encoding = w.create.encoding ? TN_CHOOSE : TN_KEEP,
-        .checksum = w.create.checksum ? TN_CHOOSE : TN_KEEP, .forms = &r.form, .nforms = w.form != NULL,
-        .casts = &r.cast,
-        .ncasts = w.cast != NULL, .layouts = &r.layout, .nlayouts = w.layout != NULL, .pads = &r.pad,
-        .npads = w.pad != NULL,
+        .checksum = w.create.checksum ? TN_CHOOSE : TN_KEEP, .rules = rules, .nrules = n,
+        .cast_defaults = wish_defaults(&w),
         .max_bytes = w.max_bytes, .dry_run = w.dry_run, .quantized = w.quantized, .progress = w.progress,
         .context = w.context,
     };
-    status = tn_convert(in, in_folder(out).text, &o, w.result, err);
-    tn_cast_rule_free(&r.cast);
-    return status;
+    return tn_convert(in, in_folder(out).text, &o, w.result, err);
 }
 
 /* The same of a file; OUT may be IN. */

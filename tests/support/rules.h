@@ -2,7 +2,7 @@
 #ifndef TN_TESTS_RULES_H
 #define TN_TESTS_RULES_H
 
-#include <tenon/convert.h>
+#include "pipeline/rules/rules.h"
 
 static inline tn_cast_rule good_with(const char *text, const tn_cast_rule *defaults)
 {

@@ -55,11 +55,13 @@ static void check_pair(tn_dtype from, tn_dtype to, uint64_t count, tn_create_opt
 
     write_file("in.zt", (tn_create_options){ .replace = true, .encoding = create.encoding }, &s, 1);
     tn_file *f = open_file("in.zt");
-    tn_cast_rule rule = { .glob = "t*", .dtype = to, .options = options };
+    char text[80];
+    snprintf(text, sizeof text, "t*=%s,complex=real", tn_dtype_get(to)->name);
+    const tn_rule rule = { "cast", text };
     create.size = sizeof create;
     create.replace = true;
     create.jobs = jobs;
-    tn_convert_options convert = { .size = sizeof convert, .create = &create, .casts = &rule, .ncasts = 1,
+    tn_convert_options convert = { .size = sizeof convert, .create = &create, .rules = &rule, .nrules = 1,
                                    .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
     tn_error err = { .text = "" };
     if (tn_convert(f, in_folder("out.zt").text, &convert, NULL, &err))
@@ -102,7 +104,7 @@ static void long_tensors_are_cut_and_joined(void)
             check_pair(pairs[i][0], pairs[i][1], MANY, ways[k], 1 + (unsigned)k);
 }
 
-static tn_status convert_floats(const tn_cast_rule *rules, size_t n, tn_error *err)
+static tn_status convert_floats(const tn_rule *rules, size_t n, const char *defaults, tn_error *err)
 {
     static const float values[4] = { 1, 2, 70000, 3 };
     static const simple tensors[] = {
@@ -112,7 +114,8 @@ static tn_status convert_floats(const tn_cast_rule *rules, size_t n, tn_error *e
     write_file("in.zt", (tn_create_options){ .replace = true }, tensors, 2);
     tn_file *f = open_file("in.zt");
     tn_create_options create = { .size = sizeof create, .replace = true };
-    tn_convert_options o = { .size = sizeof o, .create = &create, .casts = rules, .ncasts = n };
+    tn_convert_options o = { .size = sizeof o, .create = &create, .rules = rules, .nrules = n,
+                             .cast_defaults = defaults };
     tn_status status = tn_convert(f, in_folder("out.zt").text, &o, NULL, err);
     tn_close(f);
     return status;
@@ -120,11 +123,8 @@ static tn_status convert_floats(const tn_cast_rule *rules, size_t n, tn_error *e
 
 static void the_first_rule_that_matches_counts(void)
 {
-    const tn_cast_rule rules[] = {
-        { .glob = "*norm*", .dtype = TN_FLOAT32, .options = { .size = sizeof(tn_cast_options) } },
-        { .glob = "*", .dtype = TN_BFLOAT16, .options = { .size = sizeof(tn_cast_options) } },
-    };
-    CHECK(convert_floats(rules, 2, NULL) == TN_OK);
+    static const tn_rule rules[] = { { "cast", "*norm*=f32" }, { "cast", "bf16" } };
+    CHECK(convert_floats(rules, 2, NULL, NULL) == TN_OK);
     tn_file *f = open_file("out.zt");
     CHECK(tn_file_find(f, "a.weight")->dtype == TN_BFLOAT16 &&
           tn_file_find(f, "a.norm")->dtype == TN_FLOAT32);
@@ -133,11 +133,9 @@ static void the_first_rule_that_matches_counts(void)
 
 static void a_value_that_does_not_fit_stops_it(void)
 {
-    const tn_cast_rule rule = { .glob = "*", .dtype = TN_FLOAT16,
-                                .options = { .size = sizeof(tn_cast_options),
-                                             .overflow = TN_OVERFLOW_ERROR } };
+    static const tn_rule rule = { "cast", "f16,overflow=error" };
     tn_error err = { .text = "" };
-    CHECK(convert_floats(&rule, 1, &err) == TN_ERR_LOSS);
+    CHECK(convert_floats(&rule, 1, NULL, &err) == TN_ERR_LOSS);
     CHECK(strstr(line_of(&err), "in.zt: tensor \"a.weight\": ") && strstr(line_of(&err), "[1, 0]") &&
           strstr(line_of(&err), "70000"));
     CHECK(access(in_folder("out.zt").text, F_OK) != 0);
@@ -145,11 +143,12 @@ static void a_value_that_does_not_fit_stops_it(void)
 
 static void rules_that_cannot_be_honoured_are_errors(void)
 {
-    const tn_cast_rule nothing = { .glob = "b.*", .dtype = TN_FLOAT16,
-                                   .options = { .size = sizeof(tn_cast_options) } };
+    static const tn_rule nothing = { "cast", "b.*=f16" }, none = { "cats", "f16" }, empty = { "cast", NULL };
     tn_error err = { .text = "" };
-    CHECK(convert_floats(&nothing, 1, &err) == TN_ERR_ARGUMENT &&
+    CHECK(convert_floats(&nothing, 1, NULL, &err) == TN_ERR_ARGUMENT &&
           strstr(line_of(&err), "no tensor matches \"b.*\""));
+    CHECK(convert_floats(&none, 1, NULL, &err) == TN_ERR_ARGUMENT && strstr(line_of(&err), "found \"cats\""));
+    CHECK(convert_floats(&empty, 1, NULL, &err) == TN_ERR_ARGUMENT);
 }
 
 /* Two packed tensors of one byte range may differ in where they end. */
@@ -164,10 +163,9 @@ static void tied_tensors_that_end_differently_are_cast_apart(void)
     write_file("in.zt", (tn_create_options){ 0 }, tensors, 2);
     tn_file *f = open_file("in.zt");
     for (size_t i = 0; i < 3; i++) {
-        tn_cast_rule rule = { .glob = "*", .dtype = types[i],
-                              .options = { .size = sizeof(tn_cast_options) } };
+        const tn_rule rule = { "cast", tn_dtype_get(types[i])->name };
         tn_create_options create = { .size = sizeof create, .replace = true };
-        tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &rule, .ncasts = 1 };
+        tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &rule, .nrules = 1 };
         CHECK(tn_convert(f, in_folder("out.zt").text, &o, NULL, NULL) == TN_OK);
         tn_file *g = open_file("out.zt");
         const tn_part *p = tn_file_find(g, "b")->parts;
@@ -179,9 +177,8 @@ static void tied_tensors_that_end_differently_are_cast_apart(void)
 
 static void options_count_for_tensors_that_have_the_type(void)
 {
-    const tn_cast_rule rule = { .glob = "*", .dtype = TN_FLOAT32,
-                                .options = { .size = sizeof(tn_cast_options), .scale = 2 } };
-    CHECK(convert_floats(&rule, 1, NULL) == TN_OK);
+    static const tn_rule rule = { "cast", "f32,times=2" };
+    CHECK(convert_floats(&rule, 1, NULL, NULL) == TN_OK);
     tn_file *f = open_file("out.zt");
     CHECK(tn_value_get(TN_FLOAT32, tn_file_find(f, "a.weight")->parts[0].data, 1).re == 4);
     tn_close(f);
@@ -246,15 +243,15 @@ static void codes_whose_values_leave_float32_are_no_infinities_in_silence(void)
 
 static void what_no_text_would_allow_no_rule_may_ask_for(void)
 {
-    tn_cast_rule rule;
+    static const tn_rule rule = { "cast", "fx8,frac=0" };
     tn_error err = { .text = "" };
-    CHECK(tn_cast_rule_parse("fx8,frac=0", NULL, &rule, &err) == TN_OK);
-    rule.options.overflow = TN_OVERFLOW_ERROR;
-    CHECK(convert_floats(&rule, 1, &err) == TN_ERR_ARGUMENT &&
+    CHECK(convert_floats(&rule, 1, "overflow=error", &err) == TN_ERR_ARGUMENT &&
           strstr(line_of(&err), "codes with scales saturate"));
-    CHECK(convert_floats(&rule, 1, NULL) == TN_ERR_ARGUMENT);
+    CHECK(convert_floats(&rule, 1, "overflow=error", NULL) == TN_ERR_ARGUMENT);
+    CHECK(convert_floats(&rule, 1, "overflow=default", NULL) == TN_OK);
+    CHECK(unlink(in_folder("out.zt").text) == 0);
+    CHECK(convert_floats(&rule, 1, "overflow", &err) == TN_ERR_ARGUMENT);
     CHECK(access(in_folder("out.zt").text, F_OK) != 0);
-    tn_cast_rule_free(&rule);
 }
 
 /* More than what is compressed whole, so that no pool is at work: subnormal results are the same all the
@@ -273,9 +270,8 @@ static void the_callers_floating_point_environment_changes_nothing(void)
     tn_file *f = open_file("in.zt");
     const tn_create_options create = { .size = sizeof create, .replace = true, .encoding = TN_ENCODING_ZSTD,
                                        .jobs = 1 };
-    const tn_cast_rule rule = { .glob = "*", .dtype = TN_FLOAT32,
-                                .options.size = sizeof(tn_cast_options) };
-    tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &rule, .ncasts = 1,
+    static const tn_rule rule = { "cast", "f32" };
+    tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &rule, .nrules = 1,
                              .encoding = TN_CHOOSE };
     for (environment e = 0; e < ENVIRONMENTS; e++) {
         enter_environment(e);

@@ -389,8 +389,8 @@ static void a_form_of_a_later_version_has_no_values(void)
     uint8_t *larger = edited(later, size, "shape" Q ":[2,64]", "shape" Q ":[2000000,64]", &n);
     CHECK(tn_open_memory(larger, n, NULL, &f, NULL) == TN_OK);
     CHECK(tn_values_open(f, tn_file_find(f, "w"), &values, &err) == TN_ERR_UNSUPPORTED);
-    const tn_cast_rule cast = { .glob = "*", .dtype = TN_FLOAT32 };
-    const tn_convert_options options = { .size = sizeof options, .casts = &cast, .ncasts = 1 };
+    const tn_rule cast = { "cast", "f32" };
+    const tn_convert_options options = { .size = sizeof options, .rules = &cast, .nrules = 1 };
     CHECK(tn_convert(f, in_folder("v.zt").text, &options, NULL, &err) == TN_ERR_UNSUPPORTED);
     CHECK(strstr(line_of(&err), "found form \"rescaled\"") != NULL);
     tn_close(f);

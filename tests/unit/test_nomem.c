@@ -187,15 +187,10 @@ static tn_status edit(const char *name, tn_error *err)
 static tn_status remake(const tn_file *f, const char *name, const char *cast, const char *layout,
                         const char *pad, tn_error *err)
 {
-    tn_cast_rule c;
-    tn_layout_rule l;
-    tn_pad_rule p;
+    const tn_rule rules[] = { { "cast", cast }, { "layout", layout }, { "pad", pad } };
     const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs };
-    tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &c, .ncasts = 1, .layouts = &l,
-                             .nlayouts = 1, .pads = &p,
-                             .npads = pad != NULL, .encoding = TN_CHOOSE };
-    REQUIRE(!tn_cast_rule_parse(cast, NULL, &c, NULL) && !tn_layout_rule_parse(layout, &l, NULL));
-    REQUIRE(!pad || !tn_pad_rule_parse(pad, &p, NULL));
+    tn_convert_options o = { .size = sizeof o, .create = &create, .rules = rules, .nrules = pad ? 3 : 2,
+                             .encoding = TN_CHOOSE };
     return tn_convert(f, in_folder(name).text, &o, NULL, err);
 }
 
@@ -293,11 +288,10 @@ static tn_status use_document(const char *name, tn_error *err)
 
 static tn_status convert_form(const tn_file *f, const char *name, const char *form, tn_error *err)
 {
-    tn_form_rule rule;
+    const tn_rule rule = { "form", form };
     const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs };
-    const tn_convert_options o = { .size = sizeof o, .create = &create, .forms = &rule, .nforms = 1,
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &rule, .nrules = 1,
                                    .encoding = TN_KEEP };
-    REQUIRE(!tn_form_rule_parse(form, &rule, NULL));
     return tn_convert(f, in_folder(name).text, &o, NULL, err);
 }
 
@@ -318,13 +312,9 @@ static const char *datatype;            /* what --cast would say */
 static tn_status cast_to(const tn_file *f, const char *out, const char *text, tn_error *err)
 {
     const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs };
-    tn_cast_rule rule = { .glob = "" };
-    tn_status status = tn_cast_rule_parse(text, NULL, &rule, err);
-    const tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &rule, .ncasts = 1 };
-    if (!status)
-        status = tn_convert(f, in_folder(out).text, &o, NULL, err);
-    tn_cast_rule_free(&rule);
-    return status;
+    const tn_rule rule = { "cast", text };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &rule, .nrules = 1 };
+    return tn_convert(f, in_folder(out).text, &o, NULL, err);
 }
 
 static tn_status to_codes(const tn_file *f, tn_error *err) { return cast_to(f, "codes.zt", datatype, err); }

@@ -5,8 +5,6 @@
 #include "bytes/json.h"
 #include "tensor/form.h"
 
-#include <tenon/convert.h>
-
 #include <string.h>
 
 static const tn_rule_word duplicates[] = { { "refuse", TN_DUPLICATES_REFUSE }, { "sum", TN_DUPLICATES_SUM },

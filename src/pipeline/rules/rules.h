@@ -1,4 +1,4 @@
-/* pipeline/rules/rules.h - what rules of all kinds are read with. */
+/* pipeline/rules/rules.h - what rules say, and what they are read with. */
 #ifndef TN_PIPELINE_RULES_RULES_H
 #define TN_PIPELINE_RULES_RULES_H
 
@@ -8,6 +8,68 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Each begins with the glob of the names that it is for; "*": all. */
+enum { TN_GLOB = 256 };
+
+typedef struct tn_cast_rule {
+    char            glob[TN_GLOB];
+    tn_dtype        dtype;
+    tn_cast_options options;
+    bool            quantized;  /* integer codes with a scale, as `affine` says; else one element for one */
+    tn_affine       affine;     /* without its axis; where nothing is quantized, its arithmetic is that of
+                                 * values from codes */
+    char            axis[24];   /* the dimension: a letter of the layout or a number (negative: from the
+                                 * last); "": per tensor */
+    float           scale;      /* TN_SCALE_GIVEN: for all */
+    int32_t         zero;
+    tn_datatype    *datatype;   /* owned, or NULL; then dtype is TN_UNKNOWN */
+    tn_quantize_options quantize;   /* of both; its round, nan and seed are those of `options` */
+    bool            is_virtual; /* values in the tensor's own type instead of codes */
+    unsigned        keep, of;   /* N:M sparsity alone, in the tensor's own type; of 0: none */
+    bool            round_given;    /* else codes that are made of codes round HALF_UP, whatever `options`
+                                     * say */
+} tn_cast_rule;
+
+/* [GLOB=]TYPE[,KEY=VALUE...]; of the defaults (may be NULL) options, quantize, is_virtual and round_given
+ * count.  The caller frees the rule. */
+tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule,
+                             tn_error *err);
+void      tn_cast_rule_free(tn_cast_rule *rule);
+
+/* KEY=VALUE[,KEY=VALUE...] as defaults; NULL: none. */
+tn_status tn_cast_defaults_parse(const char *text, tn_cast_rule *defaults, tn_error *err);
+
+typedef struct tn_layout_rule {
+    char glob[TN_GLOB];
+    char to[TN_MAX_RANK + 1];
+    char from[TN_MAX_RANK + 1]; /* "": the tensor's own layout, which must be known */
+} tn_layout_rule;
+tn_status tn_layout_rule_parse(const char *text, tn_layout_rule *rule, tn_error *err);
+
+typedef struct tn_pad_rule {
+    char     glob[TN_GLOB];
+    uint32_t count;
+    struct {
+        char    letter;         /* of the new layout; 0: by number */
+        int32_t dimension;      /* negative: from the last */
+        int64_t multiple;       /* the extent becomes the next multiple of this */
+    } dims[TN_MAX_RANK];
+    double   value;             /* of the elements added; of a scaled tensor 0 only */
+    bool     raw_zero;          /* of a scaled tensor: they are code 0, as embARC MLI pads, not the code of
+                                 * 0 */
+} tn_pad_rule;
+tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err);
+
+/* A tensor that has the form already becomes canonical (see tenon/sparse.h). */
+typedef struct tn_form_rule {
+    char              glob[TN_GLOB];
+    tn_form           form;     /* dense, coo or csr */
+    tn_sparse_options options;  /* limit and jobs are not looked at */
+} tn_form_rule;
+tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err);
+
+/* ---- reading ---- */
 
 typedef struct tn_rule_reading {
     const char *text;
@@ -36,16 +98,13 @@ bool tn_rule_text(tn_text value, char *to, size_t cap);     /* not empty, with i
 /* What a cast rule makes, as its text has it: int8, or fx8 whose codes are int8 too. */
 const char *tn_cast_rule_type(const tn_cast_rule *rule);
 
-/* Whether the options of a rule, which may not come from a text, have a meaning for what it makes. */
-tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err);
-
 /* ---- the parts of a rule ---- */
 
 /* What comes before the first comma, and where a '=' makes a glob of its beginning. */
 tn_text tn_rule_head(const tn_rule_reading *r, tn_text *what, const char **equals);
 
 /* Everything before the '=' at `equals`; all names where that is NULL. */
-tn_status tn_rule_glob(const tn_rule_reading *r, const char *equals, char glob[256]);
+tn_status tn_rule_glob(const tn_rule_reading *r, const char *equals, char glob[TN_GLOB]);
 
 /* Cuts KEY=VALUE in two. */
 tn_status tn_rule_pair(const tn_rule_reading *r, tn_text pair, tn_text *key, tn_text *value);

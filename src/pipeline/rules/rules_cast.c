@@ -6,8 +6,6 @@
 #include "quant/scale_search.h"
 #include "quant/scale_trials.h"
 
-#include <tenon/convert.h>
-
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -356,7 +354,7 @@ static tn_status settle_datatype(const tn_rule_reading *r, tn_cast_rule *rule)
 
 /* What becomes of values beyond all codes that have scales is no choice: a default that asks for anything
  * else is not passed over. */
-tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err)
+static tn_status check_overflow(const tn_cast_rule *rule, tn_error *err)
 {
     tn_overflow overflow = rule->options.overflow;
     if (!rule->quantized && !rule->datatype)
@@ -405,7 +403,7 @@ static tn_status settle_keys(const tn_rule_reading *r, tn_cast_rule *rule)
 static tn_status settle_cast(const tn_rule_reading *r, tn_cast_rule *rule)
 {
     tn_status status = settle_keys(r, rule);
-    return status ? status : tn_cast_rule_check(rule, r->err);
+    return status ? status : check_overflow(rule, r->err);
 }
 
 /* Digits, a colon and digits. */
@@ -541,4 +539,40 @@ void tn_cast_rule_free(tn_cast_rule *rule)
         return;
     tn_datatype_free(rule->datatype);
     rule->datatype = NULL;
+}
+
+/* ---- defaults ---- */
+
+static bool is_default(unsigned key)
+{
+    static const unsigned all = 1u << KEY_ROUND | 1u << KEY_OVERFLOW | 1u << KEY_NAN | 1u << KEY_SEED |
+                                1u << KEY_COMPLEX | 1u << KEY_MODE | 1u << KEY_ROTATE | 1u << KEY_DIALECT |
+                                1u << KEY_VIRTUAL;
+    return key < KEYS && all >> key & 1;
+}
+
+tn_status tn_cast_defaults_parse(const char *text, tn_cast_rule *defaults, tn_error *err)
+{
+    tn_rule_reading r = { .text = text ? text : "", .err = err };
+    *defaults = (tn_cast_rule){ .options.size = sizeof defaults->options,
+                                .quantize.size = sizeof defaults->quantize };
+    for (const char *at = r.text; *at;) {
+        tn_text pair = { at, strcspn(at, ",") }, key = { NULL, 0 }, value = { NULL, 0 };
+        unsigned i = 0;
+        TN_TRY(tn_rule_pair(&r, pair, &key, &value));
+        while (i < KEYS && !tn_text_is(key, keys[i].name))
+            i++;
+        if (!is_default(i))
+            return tn_rule_fail(&r, key, "no key of all casts (round, overflow, nan, seed, complex, mode, "
+                                         "rotate, dialect, virtual)");
+        if (r.seen >> i & 1)
+            return tn_rule_fail(&r, key, "there a second time");
+        r.seen |= 1u << i;
+        if (!set_value(defaults, i, value))
+            return tn_rule_fail(&r, value, keys[i].not_one);
+        at = pair.ptr + pair.len;
+        if (*at && !*++at)
+            return tn_rule_fail(&r, (tn_text){ at, 0 }, "no KEY=VALUE");
+    }
+    return TN_OK;
 }

@@ -3,9 +3,8 @@
 #define TN_PIPELINE_STEPS_STEPS_H
 
 #include "cast/cast.h"
+#include "pipeline/rules/rules.h"
 #include "pipeline/view.h"
-
-#include <tenon/convert.h>
 
 extern const tn_step tn_step_stored;            /* tn_tensor: of the file */
 extern const tn_step tn_step_cast;              /* tn_cast_task */
