@@ -257,6 +257,7 @@ static int save_file(const opts *o, const choice *c)
     const char *only[] = { glob };
     opts save = *o;
     save.files = files;
+    save.nfiles = 2;
     if (glob)
         save.only = (text_list){ only, 1 };
     int code = convert_file(&save, c->item->file, &none);

@@ -1,4 +1,4 @@
-/* cli/commands/convert.c - writes the tensors of one file into another. */
+/* cli/commands/convert.c - writes the tensors of one or more files into another. */
 #include "ui/json.h"
 #include "ui/open_file.h"
 #include "ui/progress.h"
@@ -17,6 +17,8 @@ typedef struct job {
     const char *headings[9];    /* of the plan, NULL-terminated */
     report      done;           /* --report */
 } job;
+
+static const char *output_of(const opts *o) { return o->files[o->nfiles - 1]; }
 
 /* ---- a dry run ---- */
 
@@ -137,7 +139,7 @@ static void json_result(const opts *o, const tn_convert_result *result, double s
 
 static void say_result(const opts *o, const tn_convert_result *result, double seconds)
 {
-    const char *path = escaped(o->files[1]);
+    const char *path = escaped(output_of(o));
     if (o->dry_run) {
         out("%s: %s, %s%s would be written\n", path, counted(result->tensors, "tensor").s,
             o->encoding == TN_ENCODING_ZSTD ? "at most " : "", human_size(result->bytes_out).s);
@@ -217,13 +219,13 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
     progress_begin(&j.bar, o->quiet);
     if (o->json) {
         json_open('{');
-        json_text_field("file", o->files[1]);
+        json_text_field("file", output_of(o));
     }
     if (o->dry_run)
         plan_begin(&j);
     if (o->report)
         report_begin(&j.done, o->json);
-    tn_status status = tn_convert(file, o->files[1], &options, &result, &err);
+    tn_status status = tn_convert(file, output_of(o), &options, &result, &err);
     double seconds = now() - j.bar.began;
     progress_end(&j.bar);
     if (o->dry_run)
@@ -291,7 +293,7 @@ static int run(const opts *o)
     if (code == EXIT_DONE)
         code = check_rules(o, &rules);
     if (code == EXIT_DONE)
-        code = open_input(o, o->files[0], &file);
+        code = open_inputs(o, o->nfiles - 1, &file);
     if (code == EXIT_DONE)
         code = convert_file(o, file, &rules);
     tn_close(file);
@@ -301,13 +303,13 @@ static int run(const opts *o)
 
 const command cmd_convert = {
     .name = "convert",
-    .operands = "IN OUT",
+    .operands = "IN... OUT",
     .summary = "Convert a tensor file: format, types, layout, compression.",
-    .about = "OUT is written completely or not at all, and may be the same file as IN.  What\n"
-             "OUT cannot hold is an error unless an option allows to drop it.",
+    .about = "OUT is written completely or not at all; it may be an IN.  Several INs become\n"
+             "one file.  What OUT cannot hold is an error unless an option allows to drop it.",
     .example = "  $ tenon convert in.safetensors out.zt --cast '*norm*=f32' --cast '*=mxfp4'",
     .min_files = 2,
-    .max_files = 2,
+    .max_files = SIZE_MAX,
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
                OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(SPARSE) | OPT(VIRTUAL) |
                OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | OPT(REPORT) | OPT(OCP_NAMES) | OPT(LAYOUT) |

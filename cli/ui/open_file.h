@@ -17,7 +17,7 @@ int show_tensor(const opts *o, const tn_file *file, const tn_tensor *tensor);
 
 extern const file_task verify_task;
 
-/* Writes a file's tensors into o->files[1]. */
+/* Writes a file's tensors into the last of o->files. */
 int convert_file(const opts *o, const tn_file *file, const rule_list *rules);
 tn_create_options create_options(const opts *o);
 

@@ -585,11 +585,25 @@ void command_help(const command *c)
     out("\nExample:\n%s\n", c->example);
 }
 
+static tn_open_options open_options(const opts *o)
+{
+    return (tn_open_options){ .size = sizeof(tn_open_options), .format = o->from, .io = o->io,
+                              .max_bytes = o->max_bytes };
+}
+
 int open_input(const opts *o, const char *path, tn_file **file)
 {
-    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io,
-                                .max_bytes = o->max_bytes };
+    tn_open_options options = open_options(o);
     tn_error err;
     *file = NULL;
     return tn_open(path, &options, file, &err) == TN_OK ? EXIT_DONE : say_error(path, &err);
+}
+
+int open_inputs(const opts *o, size_t n, tn_file **file)
+{
+    tn_open_options options = open_options(o);
+    const char *const *paths = (const char *const *)o->files;
+    tn_error err;
+    *file = NULL;
+    return tn_open_several(paths, n, &options, file, &err) == TN_OK ? EXIT_DONE : say_error(NULL, &err);
 }

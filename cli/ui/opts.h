@@ -116,4 +116,7 @@ char *cast_defaults(const opts *o);
  * *file NULL and returns the exit code. */
 int open_input(const opts *o, const char *path, tn_file **file);
 
+/* The first n operands as one file. */
+int open_inputs(const opts *o, size_t n, tn_file **file);
+
 #endif

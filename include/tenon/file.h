@@ -59,6 +59,17 @@ TN_API tn_status tn_open_fd(int fd, const tn_open_options *options, tn_file **fi
 TN_API tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *options,
                                 tn_file **file, tn_error *err);
 
+/* Opens several files, of any formats, as one: their tensors in the order of
+ * `paths`.  A file with `options` as for tn_open() each.  Equal metadata of the
+ * files is there once; of two values of a key the first is there, and a
+ * conversion is TN_ERR_LOSS unless metadata may be dropped.  tn_file_format() is
+ * that of the first file.
+ *
+ * TN_ERR_ARGUMENT: no path, or two files have a tensor of the same name.  Others as
+ * of tn_open(); the error has the file. */
+TN_API tn_status tn_open_several(const char *const *paths, size_t n, const tn_open_options *options,
+                                 tn_file **file, tn_error *err);
+
 /* Closes a file and takes back everything it lent.  NULL is allowed. */
 TN_API void tn_close(tn_file *file);
 

@@ -359,7 +359,7 @@ static tn_shard *next_shard(tn_file *f)
     if (!grown)
         return NULL;
     f->shards = grown;
-    grown[f->nshards] = (tn_shard){ 0 };
+    grown[f->nshards] = (tn_shard){ .number = (uint32_t)f->nshards };
     return &grown[f->nshards];
 }
 
@@ -385,6 +385,15 @@ tn_status tn_file_add_decoded(tn_file *f, const void *data, size_t size, uint32_
     return TN_OK;
 }
 
+void tn_file_keep_warning(tn_file *f, const char *text)
+{
+    const char *kept = f->nwarnings < TN_MAX_WARNINGS ? tn_arena_text(&f->arena, text, strlen(text)) : NULL;
+    if (kept)
+        f->warnings[f->nwarnings++] = kept;
+    else
+        f->dropped_warnings++;
+}
+
 void tn_file_warn(tn_file *f, uint64_t at, const char *format, ...)
 {
     char text[300];
@@ -393,14 +402,10 @@ void tn_file_warn(tn_file *f, uint64_t at, const char *format, ...)
     va_start(args, format);
     vsnprintf(text + n, sizeof text - (size_t)n, format, args);
     va_end(args);
-    const char *kept = f->nwarnings < TN_MAX_WARNINGS ? tn_arena_text(&f->arena, text, strlen(text)) : NULL;
-    if (kept)
-        f->warnings[f->nwarnings++] = kept;
-    else
-        f->dropped_warnings++;
+    tn_file_keep_warning(f, text);
 }
 
-static tn_status end_warnings(tn_file *f, tn_error *err)
+tn_status tn_file_end_warnings(tn_file *f, tn_error *err)
 {
     char text[40];
     if (!f->dropped_warnings)
@@ -414,7 +419,7 @@ static tn_status end_warnings(tn_file *f, tn_error *err)
 static tn_status seal(tn_file *f, tn_error *err)
 {
     bool bad = tn_file_index_names(f, err) || (f->records && tn_file_assemble(f, err)) ||
-               end_warnings(f, err);
+               tn_file_end_warnings(f, err);
     free(f->at);
     free(f->records);
     f->at = NULL;
@@ -559,8 +564,11 @@ void tn_close(tn_file *f)
 {
     if (!f)
         return;
-    for (size_t i = 0; i < f->nshards; i++)
+    for (size_t i = 0; i < f->nshards && !f->members; i++)
         tn_source_close(f->shards[i].source);
+    for (size_t i = 0; i < f->nmembers; i++)
+        tn_close(f->members[i]);
+    free(f->members);
     free(f->shards);
     free(f->tensors);
     free(f->parts);
@@ -610,7 +618,7 @@ tn_status tn_file_settle_named(const tn_file *f, tn_status status, tn_error *err
         tn_in_file(harm, f->shards[0].path, &why);
     if (harm && err)
         *err = why;
-    return harm ? harm : status;
+    return harm ? harm : tn_file_name_member(f, status, err);
 }
 
 tn_status tn_tensor_settle(const tn_file *f, const tn_tensor *t, tn_status status, tn_error *err)

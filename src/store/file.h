@@ -16,6 +16,7 @@ typedef struct tn_shard {
     tn_source  *source;
     const char *path;           /* as a person would name it; "" for memory and descriptors */
     uint64_t    data_begin;     /* where its data section begins, for formats that have one */
+    uint32_t    number;         /* in the file it was opened with: 0 and 1 name the others */
     bool        decoded;        /* no file, but data that the format decoded when it opened the file */
 } tn_shard;
 
@@ -26,6 +27,8 @@ struct tn_file {
     tn_arena         arena;
     tn_shard        *shards;
     size_t           nshards;
+    tn_file        **members;       /* several files opened as one own the sources; else NULL */
+    size_t           nmembers;
 
     tn_tensor *tensors;
     tn_part   *parts;           /* one per entry until the file is sealed */
@@ -108,6 +111,10 @@ tn_status tn_file_add(tn_file *file, const tn_entry *entry, tn_error *err);
 __attribute__((format(printf, 3, 4)))
 void tn_file_warn(tn_file *file, uint64_t at, const char *format, ...);
 
+/* The same for a whole text, and what tells how many were dropped: after the last one. */
+void tn_file_keep_warning(tn_file *file, const char *text);
+tn_status tn_file_end_warnings(tn_file *file, tn_error *err);
+
 /* The elements of a part in place, if they are raw, in host order and mapped; else NULL. */
 const void *tn_file_view(const tn_file *file, const tn_part *part);
 
@@ -156,6 +163,12 @@ tn_status tn_file_settle_named(const tn_file *file, tn_status status, tn_error *
 
 /* The same for the files of the tensor's parts; `file` may be NULL. */
 tn_status tn_tensor_settle(const tn_file *file, const tn_tensor *tensor, tn_status status, tn_error *err);
+
+/* The path for messages about the file; "" for several files. */
+const char *tn_file_path(const tn_file *file);
+
+/* If the error has a tensor but no file: notes which of several files has the tensor. */
+tn_status tn_file_name_member(const tn_file *file, tn_status status, tn_error *err);
 
 /* How the data of entries covers the file. */
 typedef enum tn_tiling {

@@ -195,7 +195,7 @@ static tn_identity identity_of_old(tn_writer *w, const char *name, const struct 
         const tn_shard *shard = &w->reading->shards[k];
         const tn_identity *read = tn_source_identity(shard->source);
         bool same = read && tn_identity_same_file(read, &seen);
-        if (read && !same && i < 2)
+        if (read && !same && (i < 2 || shard->number < 2))
             same = strcmp(tn_base_name(shard->path), name) == 0 && is_beside(w->path, shard->path);
         if (same) {
             w->old_shard = k + 1;

@@ -502,7 +502,7 @@ static void expect_input(const tn_writer *w, tn_sink *sink)
     for (size_t i = 0; w->reading && i < w->reading->nshards; i++) {
         const tn_shard *shard = &w->reading->shards[i];
         const tn_identity *read = tn_source_identity(shard->source);
-        if (read && tn_sink_replaces(sink, read, i < 2 ? shard->path : NULL))
+        if (read && tn_sink_replaces(sink, read, shard->number < 2 ? shard->path : NULL))
             tn_sink_expect(sink, read, false);
     }
 }

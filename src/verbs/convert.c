@@ -568,7 +568,7 @@ static void free_all(conversion *c)
 static tn_status convert(const tn_file *file, const char *path, int fd, const tn_convert_options *given,
                          tn_convert_result *result, tn_error *err)
 {
-    conversion c = { .in = file, .in_path = tn_file_shard_name(file, 0), .out_path = path, .out_fd = fd };
+    conversion c = { .in = file, .in_path = tn_file_path(file), .out_path = path, .out_fd = fd };
     tn_error why = { .offset = TN_NO_OFFSET };
     tn_convert_result ignored;
     TN_TRY(tn_take_options(TN_SIZED(tn_convert_options, quantized), &c.o, given, err));

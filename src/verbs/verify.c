@@ -126,7 +126,7 @@ static const char *path_of_shard(const void *owner, size_t i)
 
 static void look_beside(const tn_file *f, const tn_verify_options *o)
 {
-    tn_beside beside = { .path = f->shards[0].path, .owner = f, .count = f->nshards, .used = path_of_shard,
+    tn_beside beside = { .path = tn_file_path(f), .owner = f, .count = f->nshards, .used = path_of_shard,
                          .report = o->beside, .context = o->context };
     if (o->beside && f->format->look_beside && *beside.path)
         f->format->look_beside(&beside);

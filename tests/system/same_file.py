@@ -104,4 +104,26 @@ def a_set_of_shards_onto_one_of_them(folder):
     tenon("diff", source, os.path.join(folder, "whole.safetensors"))
 
 
+@test
+def one_of_several_inputs(folder):
+    """Each of the inputs in turn is the output; the others stay as they are."""
+    parts = [os.path.join(folder, name) for name in ("a.safetensors", "b.zt", "c.safetensors")]
+    write_safetensors(parts[0], {"a": noise(2 * MIB)})
+    write_safetensors(parts[2], {"c": b"abc"})
+    for i, output in enumerate(parts):
+        write_safetensors(os.path.join(folder, "b.safetensors"), {"b": noise(3 * MIB)})
+        tenon("convert", "--quiet", "--force", os.path.join(folder, "b.safetensors"), parts[1])
+        os.remove(os.path.join(folder, "b.safetensors"))
+        before = [contents(path) for path in parts]
+        tenon("convert", "--quiet", *parts, output, code=2)     # without --force it exists
+        tenon("convert", "--quiet", *parts, os.path.join(folder, "all.zt"))
+        tenon("convert", "--quiet", "--force", *parts, output)
+        tenon("diff", os.path.join(folder, "all.zt"), output)
+        os.remove(os.path.join(folder, "all.zt"))
+        assert [contents(path) == old for path, old in zip(parts, before)] == [k != i for k in range(3)]
+        with open(output, "wb") as file:
+            file.write(before[i])
+        assert sorted(os.listdir(folder)) == ["a.safetensors", "b.zt", "c.safetensors"]
+
+
 run_tests()
