@@ -313,12 +313,12 @@ const command cmd_convert = {
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
                OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(SPARSE) | OPT(VIRTUAL) |
                OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | OPT(REPORT) | OPT(OCP_NAMES) | OPT(LAYOUT) |
-               OPT(PAD) | OPT(FORM) | OPT(MAX_BYTES) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) |
+               OPT(PAD) | OPT(FORM) | OPTS_SHAPES | OPT(MAX_BYTES) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) |
                OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) |
                OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) | OPT(OPTION) |
                OPT(QUIET) | OPT(JSON),
-    .elsewhere = OPT(RENAME) | OPT(RECIPE) | OPT(PAD) | OPTS_CASTS | OPTS_QUANTIZE |
+    .elsewhere = OPT(RENAME) | OPT(RECIPE) | OPT(PAD) | OPTS_SHAPES | OPTS_CASTS | OPTS_QUANTIZE |
                  (OPTS_OUTPUT & ~(OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM))) | OPTS_INPUT,
-    .topics = "rules|casts|quantize|fixed-point|layouts|forms|output|input",
+    .topics = "rules|casts|quantize|shapes|layouts|forms|output|input",
     .run = run,
 };

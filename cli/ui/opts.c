@@ -298,6 +298,12 @@ static bool take_rule(opts *o, const option_row *row, const char *value)
     return true;
 }
 
+/* A rule of "convert", or what "show" prints. */
+static bool take_slice(opts *o, const option_row *row, const char *value)
+{
+    return take_rule(o, row, value) && take_text(o, row, value);
+}
+
 /* A rule among those of --cast, so that the first match wins. */
 static bool take_sparse(opts *o, const option_row *row, const char *value)
 {
@@ -322,7 +328,7 @@ static const option_row rows[OPT_COUNT] = {
                    FIELD(from), 0 },
     [OPT_IO] = { "io", "mmap|pread", NULL, "map the input, or read it (network file systems)", take_io, 0,
                  0 },
-    [OPT_SLICE] = { "slice", "I,A:B,...", NULL, "only these indices, as in Python: 0:4,:,-1", take_text,
+    [OPT_SLICE] = { "slice", "I,A:B,...", NULL, "only these indices, as in Python: 0:4,:,-1", take_slice,
                     FIELD(slice), 0 },
     [OPT_FULL] = { "full", NULL, NULL, "print every value", take_flag, FIELD(full), 0 },
     [OPT_TO] = { "to", "FORMAT", A_FORMAT, "write FORMAT (default: from the suffix of OUT)", take_format,
@@ -430,6 +436,13 @@ static const option_row rows[OPT_COUNT] = {
                         take_size, FIELD(max_bytes), 0 },
     [OPT_JSON] = { "json", NULL, NULL, "print JSON, one object per line", take_flag, FIELD(json), 0 },
     [OPT_QUIET] = { "quiet", NULL, NULL, "print errors only", take_flag, FIELD(quiet), 'q' },
+    [OPT_TRANSPOSE] = { "transpose", "RULE", NULL, "[GLOB=]1,0,2: another order of dimensions", take_rule, 0,
+                        0 },
+    [OPT_RESHAPE] = { "reshape", "RULE", NULL, "[GLOB=]16,-1: the same elements in another shape", take_rule,
+                      0, 0 },
+    [OPT_CONCAT] = { "concat", "RULE", NULL, "NEW=GLOB+GLOB...[,axis=N|,stack=N]: join tensors", take_rule, 0,
+                     0 },
+    [OPT_SPLIT] = { "split", "RULE", NULL, "GLOB=NEW+NEW...[,KEY=VALUE...]: cut tensors", take_rule, 0, 0 },
     [OPT_HELP] = { "help", NULL, NULL, "print this help", take_flag, FIELD(help), 'h' },
 };
 
@@ -447,7 +460,12 @@ int usage_error(const char *command_name, const char *format, ...)
     return EXIT_USAGE;
 }
 
-static bool accepted(const command *c, size_t id) { return ((c->accepts | OPT(HELP)) >> id & 1) != 0; }
+static bool is_among(uint64_t options, size_t id)
+{
+    return id == OPT_HELP || (options >> (id < OPT_SHAPE ? id : OPT_SHAPE) & 1);
+}
+
+static bool accepted(const command *c, size_t id) { return is_among(c->accepts, id); }
 
 /* getopt's own tables, made from ours; a long option's code is 256 + its row. */
 static void make_getopt_tables(const command *c, struct option *longs, char *shorts)
@@ -500,7 +518,7 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
         if (!row->take(o, row, optarg))
             return usage_error(c->name, "option --%s takes %s, not \"%s\"", row->name,
                                row->wants ? row->wants : row->value, escaped(optarg));
-        o->given |= UINT64_C(1) << (row - rows);
+        o->given |= row - rows < OPT_SHAPE ? UINT64_C(1) << (row - rows) : OPT(SHAPE);
     }
     return EXIT_DONE;
 }
@@ -512,7 +530,7 @@ static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + 
 
 const char *first_given(const opts *o, uint64_t options)
 {
-    for (size_t i = 0; i < OPT_COUNT; i++)
+    for (size_t i = 0; i <= OPT_SHAPE; i++)
         if (o->given & options & UINT64_C(1) << i)
             return rows[i].name;
     return NULL;
@@ -568,8 +586,8 @@ static void out_option(const option_row *row)
 void out_options(uint64_t options)
 {
     out_text("\nOptions:\n");
-    for (size_t id = 0; id < OPT_COUNT; id++) {
-        if (options >> id & 1)
+    for (size_t id = 0; id < OPT_HELP; id++) {
+        if (is_among(options, id))
             out_option(&rows[id]);
     }
 }
@@ -579,7 +597,8 @@ void command_help(const command *c)
     out("Usage: tenon %s [OPTION]...%s%s\n%s\n", c->name, *c->operands ? " " : "", c->operands, c->summary);
     if (c->about)
         out("\n%s\n", c->about);
-    out_options((c->accepts | OPT(HELP)) & ~c->elsewhere);
+    out_options(c->accepts & ~c->elsewhere);
+    out_option(&rows[OPT_HELP]);
     if (c->topics)
         out("More: tenon help %s\n", c->topics);
     out("\nExample:\n%s\n", c->example);

@@ -63,6 +63,20 @@ static const topic topics[] = {
                "cast back to a float type.  \"tenon export-c\" writes the result as C source.",
       .example = "  $ tenon convert in.safetensors out.zt --cast '*.bias=fx16' --cast '*=fx8'\n"
                  "  $ tenon convert in.safetensors out.zt --cast sa8,per=channel,axis=0" },
+    { .name = "shapes",
+      .summary = "How to choose indices, change shapes, join and cut tensors.",
+      .about = "  slice      per dimension A:B[:STEP] or an index, as in Python; the rest whole\n"
+               "  concat     NEW=GLOB+GLOB...: in the order of the globs, each by the numbers in\n"
+               "             the names; along axis=N (0), or stack=N, a new dimension; the first\n"
+               "             stars of a GLOB stand for those of NEW, the others enumerate\n"
+               "  split      GLOB=NEW+NEW...: along axis=N (0) into equal parts or sizes=A+B...;\n"
+               "             GLOB=NEW,unstack=N: one per index, which NEW's last star becomes\n\n"
+               "They come first and in this order, whatever the order of the options: slice,\n"
+               "transpose, reshape, concat or split.  Their globs match names in IN; those of\n"
+               "--cast, --layout, --pad and --form match the names of what comes of them.\n"
+               "In the globs of concat and split only * is special.",
+      .options = OPTS_SHAPES,
+      .example = "  $ tenon convert in.zt out.zt --slice 'emb=0:1000' --concat 'qkv.*=q.*+k.*+v.*'" },
     { .name = "layouts",
       .summary = "How to reorder and pad dimensions.",
       .about = "A layout has one letter per dimension, in the order of the shape.  --layout\n"

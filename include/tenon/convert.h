@@ -33,6 +33,11 @@ typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
 
 /* What is to become of tensors: a step, and in text which tensors it is for and how.
  *
+ *     slice      [GLOB=]START:STOP[:STEP],INDEX...   as in Python; dimensions not named are whole
+ *     transpose  [GLOB=]1,0,2
+ *     reshape    [GLOB=]16,-1
+ *     concat     NEW=GLOB+GLOB...[,axis=N|,stack=N]
+ *     split      GLOB=NEW+NEW...[,axis=N][,sizes=A+B...] or GLOB=NEW,unstack=N
  *     cast       [GLOB=]TYPE[,KEY=VALUE...]
  *     layout     [GLOB=]LAYOUT[,from=LAYOUT]
  *     pad        [GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]
@@ -41,10 +46,19 @@ typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
  * A rule without a glob is for all tensors; a glob has no comma.  The command line has an option of the same
  * name for each step, and "tenon help rules" explains all of them.
  *
+ * The steps of a tensor come in this order: slice, transpose, reshape, concat or split, layout, pad and
+ * sparse forms, cast (docs/pipeline.md); with in_order in the order of the rules.  Globs of the first five
+ * are for names in the input, the others for names of what comes of them.
+ *
+ * concat: tensors follow in the order of the globs and, of one glob, of the numbers in their names.  The
+ * first stars of a GLOB are those of NEW, further ones count.  NEW is where its first input was.  split:
+ * into equal pieces, or of these sizes; unstack: the last star of NEW is the index.  Of their globs only
+ * '*' is special.
+ *
  * cast: TYPE is an element type; fx8, fx16, sa8 or sa32 (codes of MLI); a datatype
  * (tn_datatype_load()); or N:M, which keeps the N largest of each M values along the last dimension. */
 typedef struct tn_rule {
-    const char *step;           /* "cast", "layout", "pad", "form" */
+    const char *step;
     const char *text;
 } tn_rule;
 

@@ -17,15 +17,7 @@
 
 enum { SMALL = 1 << 20 };       /* bytes: a tensor that one thread makes while others have their own */
 
-/* One tensor that is being planned. */
-typedef struct planning {
-    const tn_plan_place   *place;
-    const tn_tensor       *source;
-    const tn_tensor_rules *rules;
-    tn_view               *view;
-    uint32_t               order[TN_MAX_RANK];
-    bool                   is_cast;     /* values of codes have the type that is asked for */
-} planning;
+typedef tn_planning planning;
 
 static bool is_quantizing(const tn_cast_rule *cast)
 {
@@ -55,7 +47,7 @@ static bool is_whole_float(tn_dtype dtype)
 static tn_status add_decode(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
-    bool direct = cast && !is_quantizing(cast) && is_whole_float(cast->dtype);
+    bool direct = cast && !p->joins && !is_quantizing(cast) && is_whole_float(cast->dtype);
     tn_cast_options o = { .size = sizeof o };
     if (direct)
         o = cast->options;
@@ -63,7 +55,8 @@ static tn_status add_decode(planning *p, tn_error *err)
     p->is_cast = direct;
     if (!cast)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "its codes have no other form, layout or padding: cast it to a float type as well");
+                       "its codes have no other form, layout, shape or padding: cast it to a float type "
+                       "as well");
     return add(p, &tn_step_decode, &task, err);
 }
 
@@ -78,7 +71,7 @@ static bool is_requantized(const tn_cast_rule *cast)
 static tn_status add_dequantize(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
-    bool direct = !is_quantizing(cast) && tn_dtype_get(cast->dtype)->kind == TN_KIND_FLOAT;
+    bool direct = !p->joins && !is_quantizing(cast) && tn_dtype_get(cast->dtype)->kind == TN_KIND_FLOAT;
     tn_dequantize_task task = { .to = TN_FLOAT32 };
     if (direct)
         task = (tn_dequantize_task){ cast->dtype, cast->affine.arithmetic, &cast->options };
@@ -131,7 +124,7 @@ static tn_status add_order(planning *p, tn_error *err)
     for (uint32_t i = 0; i < t->rank; i++)
         is_moved |= p->order[i] != i;
     if (!status && (is_moved || (has_order && p->view->step == &tn_step_stored && !tn_form_has_datatype(t) &&
-                                 is_crosswise(&p->source->parts[0]))))
+                                 is_crosswise(&tn_stored_tensor(p->view)->parts[0]))))
         status = add(p, &tn_step_reorder, p->order, err);
     if (!status && p->rules->layout)
         p->view->tensor.layout = p->rules->layout->to;
@@ -141,7 +134,7 @@ static tn_status add_order(planning *p, tn_error *err)
 /* The place in the result of a dimension of the source. */
 static int32_t new_axis(const planning *p, int32_t axis)
 {
-    for (uint32_t i = 0; i < p->source->rank && axis >= 0; i++)
+    for (uint32_t i = 0; i < p->base.rank && axis >= 0; i++)
         if (p->order[i] == (uint32_t)axis)
             return (int32_t)i;
     return -1;
@@ -152,7 +145,7 @@ static int32_t new_axis(const planning *p, int32_t axis)
 /* The dimension of the source that the rule names, or -1. */
 static tn_status find_axis(const planning *p, int32_t *axis, tn_error *err)
 {
-    const tn_tensor *t = p->source;
+    const tn_tensor *t = &p->base;
     const char *text = p->rules->cast->axis, *layout = t->layout;
     if (!layout && p->rules->layout && *p->rules->layout->from)
         layout = p->rules->layout->from;
@@ -237,6 +230,9 @@ static tn_status add_blocks(planning *p, const tn_affine *affine, tn_error *err)
     if (!task.datatype) {
         status = make_datatype(p, affine, &task.own, err);
         task.datatype = task.own;
+    } else if (p->gives) {
+        task.own = p->rules->cast->datatype;
+        ((tn_cast_rule *)(uintptr_t)p->rules->cast)->datatype = NULL;
     }
     if (!status)
         status = widen_packed(p, err);
@@ -260,6 +256,19 @@ static tn_status add_requantize(planning *p, tn_quantize_task *task, tn_error *e
     return add(p, &tn_step_requantize, task, err);
 }
 
+/* Codes as they would be made by blocks, with the scales of the plan: blocks report what they do. */
+static tn_status add_reported(planning *p, tn_quantize_task *task, tn_error *err)
+{
+    const tn_part *parts = p->report->tensor.parts;
+    task->options.rule = TN_SCALE_GIVEN;
+    task->options.percentile = 0;
+    task->scales = (float *)(uintptr_t)parts[1].data;
+    task->zeros = p->report->tensor.nparts > 2 ? (int32_t *)(uintptr_t)parts[2].data : NULL;
+    TN_TRY(make_datatype(p, task->affine, &task->own, err));
+    task->datatype = task->own;
+    return add(p, &tn_step_encode, task, err);
+}
+
 static tn_status add_codes(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
@@ -271,7 +280,7 @@ static tn_status add_codes(planning *p, tn_error *err)
     tn_quantize_task task = quantize_task(p, &affine);
     if (p->view->tensor.form == TN_FORM_SCALED)
         return add_requantize(p, &task, err);
-    return add(p, &tn_step_quantize, &task, err);
+    return p->report ? add_reported(p, &task, err) : add(p, &tn_step_quantize, &task, err);
 }
 
 /* ---- elements ---- */
@@ -280,8 +289,10 @@ static tn_status add_codes(planning *p, tn_error *err)
 static tn_status find_plan(const planning *p, const tn_cast_plan **plan, tn_error *err)
 {
     const tn_cast_rule *rule = p->rules->cast;
-    const tn_cast_plan **known = &p->rules->plans[p->view->parts[0].array.dtype];
+    const tn_cast_plan *none = NULL, **known = &none;
     tn_status status = TN_OK;
+    if (p->rules->plans)
+        known = &p->rules->plans[p->view->parts[0].array.dtype];
     if (!*known) {
         tn_cast_plan *made = tn_arena_alloc(p->place->arena, sizeof *made);
         if (!made)
@@ -318,7 +329,7 @@ static tn_status add_padding(planning *p, tn_error *err)
     const tn_dtype_info *type = tn_dtype_get(p->view->parts[0].array.dtype);
     bool is_affine = t->form == TN_FORM_SCALED && !tn_form_has_datatype(t),
          has_rows = type && (is_affine || t->form == TN_FORM_DENSE);
-    if (!has_rows || (!p->rules->pad && !(t->scaling && type->bits < 8)))
+    if (!has_rows || (!p->rules->pad && !(t->scaling && type->bits < 8)) || p->view->parts[0].padded)
         return TN_OK;
     tn_view *before = p->view;
     tn_status status = add(p, &tn_step_pad, p->rules->pad, err);
@@ -387,22 +398,26 @@ static tn_status check_known(const planning *p, tn_error *err)
                    tn_quote_z(tn_tensor_form_name(t)).text);
 }
 
+static bool is_ruled(const tn_tensor_rules *r)
+{
+    return r->origin || r->cast || r->layout || r->pad || r->form;
+}
+
 /* Values of codes, and dense form. */
 static tn_status add_first(planning *p, tn_error *err)
 {
     const tn_tensor_rules *r = p->rules;
-    tn_status status = TN_OK;
-    if (tn_form_has_datatype(p->source) && (r->cast || r->layout || r->pad || r->form))
-        status = add_decode(p, err);
-    if (!status && becomes_dense(p))
-        status = add_values(p, err);
-    if (!status && becomes_dense(p))
-        status = add_form(p, err);
-    if (!status)
-        status = check_known(p, err);
-    if (!status && !(r->form && tn_form_is_sparse(r->form->form) && p->view->tensor.form == TN_FORM_DENSE))
-        status = check_sparse(p, err);
-    return status;
+    bool joins = p->joins;
+    if (tn_form_has_datatype(&p->view->tensor) && is_ruled(r))
+        TN_TRY(add_decode(p, err));
+    if (becomes_dense(p) || joins)
+        TN_TRY(add_values(p, err));
+    if (becomes_dense(p))
+        TN_TRY(add_form(p, err));
+    TN_TRY(check_known(p, err));
+    if (!(r->form && tn_form_is_sparse(r->form->form) && p->view->tensor.form == TN_FORM_DENSE))
+        TN_TRY(check_sparse(p, err));
+    return TN_OK;
 }
 
 /* Cast or codes. */
@@ -427,42 +442,154 @@ static tn_status add_last(planning *p, tn_error *err)
         status = add_form(p, err);
     if (!status)
         status = add_elements(p, err);
-    return status || first ? status : add_padding(p, err);
+    return status || first || p->report ? status : add_padding(p, err);
 }
+
+/* ---- origins ---- */
+
+static tn_status add_stored(planning *p, const tn_tensor *t, tn_arena *arena, tn_error *err)
+{
+    TN_TRY(tn_view_stored(&p->place->view, t, arena, &p->view, err));
+    tn_status status = add_first(p, err);
+    if (status) {
+        tn_view_free(p->view);
+        p->view = NULL;
+    }
+    return tn_in_tensor(status, t->name, err);
+}
+
+static tn_status add_join(planning *p, const tn_origin *o, tn_arena *arena, tn_error *err)
+{
+    const tn_join_rule *rule = o->rule->rule;
+    const tn_joining how = { rule->axis, rule->is_new };
+    tn_view **views = tn_arena_zalloc(arena, o->ninputs, sizeof(tn_view *));
+    tn_status status = views ? TN_OK : tn_fail_nomem(err);
+    for (uint32_t i = 0; i < o->ninputs && !status; i++) {
+        planning one = *p;
+        one.joins = true;
+        status = tn_plan_origin(&one, o->inputs[i], arena, err);
+        views[i] = one.view;
+    }
+    if (!status)
+        status = tn_view_join_step(views, o->ninputs, &tn_step_concat, &how, &p->view, err);
+    for (uint32_t i = 0; views && i < o->ninputs && status; i++)
+        tn_view_free(views[i]);
+    return status;
+}
+
+tn_status tn_plan_origin(planning *p, const tn_origin *o, tn_arena *arena, tn_error *err)
+{
+    tn_status status = TN_OK;
+    p->view = NULL;
+    if (o->source)
+        return add_stored(p, o->source, arena, err);
+    if (o->rule->step->kind == TN_RULE_JOIN)
+        return add_join(p, o, arena, err);
+    TN_TRY(tn_plan_origin(p, o->inputs[0], arena, err));
+    if (tn_find_step(p->view, &tn_step_encode) && p->report)
+        return TN_OK;           /* the codes are all that a report is of */
+    if (o->rule->step->kind == TN_RULE_SPLIT)
+        status = tn_plan_add_piece(p, o->rule->rule, o->piece, err);
+    else
+        status = tn_plan_apply(p, o->rule, err);
+    if (!status)
+        return TN_OK;
+    tn_in_tensor(status, p->view->tensor.name, err);
+    tn_view_free(p->view);
+    p->view = NULL;
+    return status;
+}
+
+/* What the axis of a cast and the order are of. */
+static void begin_base(planning *p)
+{
+    p->base = p->view->tensor;
+    for (uint32_t i = 0; i < p->base.rank && i < TN_MAX_RANK; i++)
+        p->order[i] = i;
+}
+
+tn_status tn_plan_apply(planning *p, const tn_read_rule *rule, tn_error *err)
+{
+    const tn_tensor_rules *before = p->rules;
+    tn_tensor_rules own = { .plans = rule->plans };
+    p->rules = &own;
+    if (rule->step->kind != TN_RULE_CAST && p->view->parts[0].padded)
+        tn_view_take_padding(p->view);
+    begin_base(p);
+    p->is_cast = false;
+    tn_status status = rule->step->add(p, rule->rule, err);
+    p->rules = before;
+    return status;
+}
+
+/* ---- rules one at a time ---- */
+
+static tn_tensor_rules *own_rules(planning *p)
+{
+    return (tn_tensor_rules *)(uintptr_t)p->rules;
+}
+
+tn_status tn_plan_add_layout(planning *p, void *rule, tn_error *err)
+{
+    own_rules(p)->layout = rule;
+    TN_TRY(tn_view_check_places(p->view, err));
+    return add_order(p, err);
+}
+
+tn_status tn_plan_add_pad(planning *p, void *rule, tn_error *err)
+{
+    own_rules(p)->pad = rule;
+    TN_TRY(tn_view_check_places(p->view, err));
+    return add_padding(p, err);
+}
+
+tn_status tn_plan_add_form(planning *p, void *rule, tn_error *err)
+{
+    own_rules(p)->form = rule;
+    return add_form(p, err);
+}
+
+tn_status tn_plan_add_cast(planning *p, void *rule, tn_error *err)
+{
+    own_rules(p)->cast = rule;
+    if (tn_form_has_datatype(&p->view->tensor))
+        TN_TRY(add_decode(p, err));
+    TN_TRY(check_known(p, err));
+    TN_TRY(check_sparse(p, err));
+    return add_elements(p, err);
+}
+
+/* ---- all rules ---- */
 
 /* All steps before padding, sparse form and codes. */
-static tn_status add_before_codes(planning *p, tn_arena *arena, tn_error *err)
+static tn_status add_before_codes(planning *p, const tn_tensor *source, tn_arena *arena, tn_error *err)
 {
-    const tn_tensor *t = p->source;
-    tn_status status = tn_view_stored(&p->place->view, t, arena, &p->view, err);
-    for (uint32_t i = 0; i < t->rank && i < TN_MAX_RANK; i++)
-        p->order[i] = i;
-    if (!status)
-        status = add_first(p, err);
-    return status ? status : add_order(p, err);
+    const tn_origin stored = { .source = source };
+    TN_TRY(tn_plan_origin(p, p->rules->origin ? p->rules->origin : &stored, arena, err));
+    begin_base(p);
+    return add_order(p, err);
 }
 
-static tn_status plan_steps(planning *p, tn_arena *arena, tn_error *err)
+static tn_status plan_steps(planning *p, const tn_tensor *source, tn_arena *arena, tn_error *err)
 {
-    const tn_tensor *t = p->source;
-    TN_TRY(add_before_codes(p, arena, err));
+    TN_TRY(add_before_codes(p, source, arena, err));
     TN_TRY(add_last(p, err));
-    if (!p->rules->form && t->form == TN_FORM_COO && p->place->index_type != TN_UNKNOWN)
+    bool is_copied = !tn_find_step(p->view, &tn_step_form) && p->view->tensor.form == TN_FORM_COO;
+    if (is_copied && p->place->index_type != TN_UNKNOWN)
         TN_TRY(tn_view_widen_indices(p->view, p->place->index_type, err));
     return TN_OK;
 }
 
 bool tn_plan_is_plain(const tn_tensor *t, const tn_tensor_rules *r)
 {
-    bool ruled = r->cast || r->layout || r->pad || r->form;
-    return !ruled && t->form == TN_FORM_DENSE && !tn_stored_more_of(&t->parts[0])->stride;
+    return !is_ruled(r) && t->form == TN_FORM_DENSE && !tn_stored_more_of(&t->parts[0])->stride;
 }
 
 tn_status tn_plan_view(const tn_plan_place *place, const tn_tensor *source, const tn_tensor_rules *rules,
                        tn_arena *arena, tn_view **view, tn_error *err)
 {
-    planning p = { .place = place, .source = source, .rules = rules };
-    tn_status status = tn_in_tensor(plan_steps(&p, arena, err), source->name, err);
+    planning p = { .place = place, .rules = rules };
+    tn_status status = tn_in_tensor(plan_steps(&p, source, arena, err), source->name, err);
     if (status)
         tn_view_free(p.view);
     else
@@ -520,62 +647,67 @@ static bool makes_parts(const tn_view *v)
     return v->step->block != NULL;
 }
 
-/* Another form is found with all threads, so it is not made by one of them. */
-static bool is_small(const tn_view *v, const tn_tensor_rules *rules)
+static uint64_t stored_bytes(const tn_view *v)
 {
     const tn_tensor *t = tn_stored_tensor(v);
-    uint64_t stored = 0, made = 0;
-    for (uint32_t k = 0; k < t->nparts; k++)
-        stored += t->parts[k].nbytes;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < v->ninputs; i++)
+        bytes += stored_bytes(v->inputs[i]);
+    for (uint32_t k = 0; k < t->nparts && !v->ninputs; k++)
+        bytes += t->parts[k].nbytes;
+    return bytes;
+}
+
+/* Another form is found with all threads, so it is not made by one of them. */
+static bool is_small(const tn_view *v)
+{
+    uint64_t made = 0;
     for (uint32_t k = 0; k < v->tensor.nparts; k++)
         made += v->parts[k].nbytes;
-    return stored <= SMALL && made <= SMALL && !rules->form;
+    return stored_bytes(v) <= SMALL && made <= SMALL && !tn_find_step(v, &tn_step_form);
+}
+
+const tn_view *tn_find_step(const tn_view *v, const tn_step *step)
+{
+    const tn_view *found = v->step == step ? v : NULL;
+    for (uint32_t i = 0; i < v->ninputs && !found; i++)
+        found = tn_find_step(v->inputs[i], step);
+    return found;
 }
 
 /* Bytes that a search for scales reads, and progress counts. */
-static uint64_t search_bytes(const tn_view *v, const tn_cast_rule *cast)
+static uint64_t search_bytes(const tn_view *v)
 {
-    while (v->input && v->step != &tn_step_quantize)
-        v = v->input;
-    if (!v->input || cast->quantize.rule == TN_SCALE_GIVEN)
-        return 0;
-    return tn_packed_bytes(v->input->count, v->input->bits);
-}
-
-/* The step that quantizes by blocks, or NULL. */
-static const tn_view *find_encode(const tn_view *v)
-{
-    while (v && v->step != &tn_step_encode)
-        v = v->input;
-    return v;
+    v = tn_find_step(v, &tn_step_quantize);
+    return v && tn_quantize_searches(v) ? tn_packed_bytes(v->input->count, v->input->bits) : 0;
 }
 
 tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_arena *arena,
                            tn_tensor_plan *plan, tn_error *err)
 {
     tn_change change;
-    const tn_cast_rule *cast = plan->rules.cast;
+    const tn_view *encoded = tn_find_step(v, &tn_step_encode);
     if (!copy_tensor(arena, v, &plan->tensor))
         return tn_fail_nomem(err);
     bool is_streamed = v->step == &tn_step_stored || tn_view_change(v, &change);
-    plan->is_small = is_small(v, &plan->rules);
-    plan->searched = search_bytes(v, cast);
+    plan->is_small = is_small(v);
+    plan->searched = search_bytes(v);
     bool searches = plan->searched || v->step == &tn_step_requantize;
     plan->is_made = !is_streamed || (searches && plan->is_small);
     if (plan->is_made && plan->is_small)
         plan->searched = 0;     /* not told of */
     plan->makes_parts = makes_parts(v);
-    plan->is_new = plan->makes_parts || plan->tensor.form != tn_stored_tensor(v)->form;
-    plan->is_quantized = find_encode(v) != NULL;
+    plan->is_formed = tn_find_step(v, &tn_step_form) != NULL;
+    plan->is_new = plan->rules.origin || plan->makes_parts || plan->tensor.form != tn_stored_tensor(v)->form;
+    plan->is_quantized = encoded != NULL;
     if (plan->is_quantized && place->reports) {
-        const tn_datatype *d = tn_encode_datatype(find_encode(v));
+        const tn_datatype *d = tn_encode_datatype(encoded);
         plan->value_bits = tn_datatype_bits(d);
         plan->datatype = tn_arena_text(arena, tn_datatype_text(d), strlen(tn_datatype_text(d)));
         if (!plan->datatype)
             return tn_fail_nomem(err);
     }
-    for (const tn_view *u = v; u && place->reports; u = u->input)
-        plan->is_reported |= u->step == &tn_step_quantize;
+    plan->is_reported = place->reports && tn_find_step(v, &tn_step_quantize);
     return TN_OK;
 }
 
@@ -606,26 +738,11 @@ void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const tn_
 tn_status tn_plan_report(const tn_plan_place *place, const tn_tensor *source, tn_tensor_plan *plan,
                          tn_arena *arena, tn_view **view, tn_error *err)
 {
-    planning p = { .place = place, .source = source, .rules = &plan->rules };
-    tn_affine affine = plan->rules.cast->affine;
-    tn_status status = add_before_codes(&p, arena, err);
-    if (!status)
-        status = add_values(&p, err);
-    if (!status)
-        status = find_axis(&p, &affine.axis, err);
-    affine.axis = new_axis(&p, affine.axis);
-    tn_quantize_task task = quantize_task(&p, &affine);
-    task.options.rule = TN_SCALE_GIVEN;
-    task.options.percentile = 0;
-    task.scales = (float *)(uintptr_t)plan->tensor.parts[1].data;
-    task.zeros = plan->tensor.nparts > 2 ? (int32_t *)(uintptr_t)plan->tensor.parts[2].data : NULL;
-    if (!status)
-        status = make_datatype(&p, &affine, &task.own, err);
-    task.datatype = task.own;
-    if (!status)
-        status = add(&p, &tn_step_encode, &task, err);
-    if (!status) {
-        const char *text = tn_datatype_text(tn_encode_datatype(p.view));
+    planning p = { .place = place, .rules = &plan->rules, .report = plan };
+    tn_status status = plan_steps(&p, source, arena, err);
+    const tn_view *encoded = status ? NULL : tn_find_step(p.view, &tn_step_encode);
+    if (encoded) {
+        const char *text = tn_datatype_text(tn_encode_datatype(encoded));
         plan->datatype = tn_arena_text(place->arena, text, strlen(text));
         *view = p.view;
     } else {

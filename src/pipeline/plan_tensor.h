@@ -4,9 +4,23 @@
 #define TN_PIPELINE_PLAN_TENSOR_H
 
 #include "pipeline/steps/steps.h"
+#include "pipeline/steps/table.h"
+
+/* Where a tensor that comes out is from: a tensor of the file, or what rules make of others before its own
+ * rules are looked at.  Small, for there may be very many. */
+typedef struct tn_origin {
+    const tn_tensor        *source;     /* of the file; then nothing else is set but the name */
+    const tn_read_rule     *rule;
+    const struct tn_origin *const *inputs;
+    uint32_t                ninputs;    /* several: they are joined */
+    uint32_t                piece;      /* which one, where the rule cuts its input */
+    uint32_t                depth;
+    const char             *name;
+} tn_origin;
 
 /* The rule of each kind that matches the tensor, or NULL. */
 typedef struct tn_tensor_rules {
+    const tn_origin      *origin;   /* or NULL: the tensor of the file */
     const tn_cast_rule   *cast;
     const tn_layout_rule *layout;
     const tn_pad_rule    *pad;
@@ -21,6 +35,42 @@ typedef struct tn_plan_place {
     tn_dtype      index_type;       /* the only one that the output has for coordinates, or TN_UNKNOWN */
     bool          reports;          /* somebody wants to know what quantizing does */
 } tn_plan_place;
+
+/* A tensor that is being planned. */
+typedef struct tn_planning {
+    const tn_plan_place   *place;
+    const tn_tensor_rules *rules;
+    tn_view               *view;
+    tn_tensor              base;        /* before its layout changes: what the axis of a cast is of */
+    uint32_t               order[TN_MAX_RANK];      /* of that, since then */
+    const struct tn_tensor_plan *report;    /* the codes are made once more, for a report; or NULL */
+    bool                   is_cast;     /* values of codes have the type that is asked for */
+    bool                   joins;       /* the view is joined to others */
+    bool                   gives;       /* datatypes of rules become the view's */
+} tn_planning;
+
+/* For the table: what a rule adds to a view. */
+tn_status tn_plan_add_slice(tn_planning *p, void *rule, tn_error *err);
+tn_status tn_plan_add_transpose(tn_planning *p, void *rule, tn_error *err);
+tn_status tn_plan_add_reshape(tn_planning *p, void *rule, tn_error *err);
+tn_status tn_plan_add_layout(tn_planning *p, void *rule, tn_error *err);
+tn_status tn_plan_add_pad(tn_planning *p, void *rule, tn_error *err);
+tn_status tn_plan_add_form(tn_planning *p, void *rule, tn_error *err);
+tn_status tn_plan_add_cast(tn_planning *p, void *rule, tn_error *err);
+
+/* Piece i of what a rule cuts, and how many there are (plan_shape.c). */
+tn_status tn_plan_add_piece(tn_planning *p, const tn_join_rule *rule, uint32_t i, tn_error *err);
+tn_status tn_plan_pieces(const tn_view *v, const tn_join_rule *rule, uint64_t *n, tn_error *err);
+
+/* Adds what a rule says to the view, whatever came before; the view is unchanged after a failure, but may
+ * have more steps. */
+tn_status tn_plan_apply(tn_planning *p, const tn_read_rule *rule, tn_error *err);
+
+/* The first view of a tree that a step made, or NULL. */
+const tn_view *tn_find_step(const tn_view *v, const tn_step *step);
+
+/* The view of an origin, by the rules of the planning. */
+tn_status tn_plan_origin(tn_planning *p, const tn_origin *origin, tn_arena *arena, tn_error *err);
 
 /* A dense tensor without rules: nothing is to be planned. */
 bool tn_plan_is_plain(const tn_tensor *source, const tn_tensor_rules *rules);
@@ -42,6 +92,7 @@ typedef struct tn_tensor_plan {
     bool            is_small;       /* one thread makes it */
     uint64_t        searched;       /* bytes that a search for scales tells the walk of */
     bool            is_reported;    /* quantizing is to be looked at once more, for the report */
+    bool            is_formed;      /* a step gives it another form */
     bool            is_new;         /* nothing of it can be tied to the source */
     const char     *datatype;       /* of a report... */
     double          value_bits;     /* ...and the bits of a value */

@@ -77,11 +77,6 @@ static bool has_earlier(const tn_selection *s, size_t i)
     return false;
 }
 
-static const char *glob_of(const tn_read_rule *rule)
-{
-    return rule->rule;          /* which it begins with */
-}
-
 tn_status tn_select_check(const tn_selection *s, tn_error *err)
 {
     size_t i = 0, named = s->options->nrename;
@@ -90,7 +85,7 @@ tn_status tn_select_check(const tn_selection *s, tn_error *err)
     if (i == named + s->nrules)
         return TN_OK;
     const tn_read_rule *rule = i < named ? NULL : &s->rules[i - named];
-    const char *text = rule ? glob_of(rule) : s->options->rename[i];
+    const char *text = rule ? tn_rule_glob_of(rule) : s->options->rename[i];
     tn_status status = tn_fail_unmatched(text, rule ? strlen(text) : strcspn(text, "="), err);
     if (rule ? has_earlier(s, i - named) : i > 0)
         tn_and_say(status, ", or earlier rules take them all", err);
@@ -107,7 +102,7 @@ tn_status tn_select_check(const tn_selection *s, tn_error *err)
 static const tn_read_rule *first_match(tn_selection *s, tn_rule_kind kind, const char *name)
 {
     for (size_t i = 0; i < s->nrules; i++) {
-        if (s->rules[i].step->kind == kind && tn_pattern_matches(glob_of(&s->rules[i]), name)) {
+        if (s->rules[i].step->kind == kind && tn_pattern_matches(tn_rule_glob_of(&s->rules[i]), name)) {
             s->used[s->options->nrename + i] = true;
             return &s->rules[i];
         }
@@ -115,12 +110,11 @@ static const tn_read_rule *first_match(tn_selection *s, tn_rule_kind kind, const
     return NULL;
 }
 
-static tn_status find_rules(tn_selection *s, const tn_tensor *t, tn_tensor_rules *rules, tn_error *err)
+static tn_status find_rules(tn_selection *s, const char *name, tn_tensor_rules *rules, tn_error *err)
 {
-    const tn_read_rule *cast = first_match(s, TN_RULE_CAST, t->name),
-                       *layout = first_match(s, TN_RULE_LAYOUT, t->name),
-                       *pad = first_match(s, TN_RULE_PAD, t->name),
-                       *form = first_match(s, TN_RULE_FORM, t->name);
+    const tn_read_rule *cast = first_match(s, TN_RULE_CAST, name),
+                       *layout = first_match(s, TN_RULE_LAYOUT, name),
+                       *pad = first_match(s, TN_RULE_PAD, name), *form = first_match(s, TN_RULE_FORM, name);
     *rules = (tn_tensor_rules){
         .cast = cast ? cast->rule : NULL, .layout = layout ? layout->rule : NULL,
         .pad = pad ? pad->rule : NULL, .form = form ? form->rule : NULL, .plans = cast ? cast->plans : NULL,
@@ -130,15 +124,22 @@ static tn_status find_rules(tn_selection *s, const tn_tensor *t, tn_tensor_rules
 
 tn_status tn_select_rules(tn_selection *s, size_t i, tn_tensor_rules *rules, tn_error *err)
 {
-    const tn_tensor *t = s->walk->tensors[i];
-    if (s->names && !(s->names[i] = new_name(s, t->name)))
+    const tn_origin *origin = s->origins ? s->origins[i] : NULL;
+    const char *name = origin ? origin->name : s->walk->tensors[i]->name;
+    *rules = (tn_tensor_rules){ 0 };
+    if (s->names && !(s->names[i] = new_name(s, name)))
         return tn_fail_nomem(err);
-    return find_rules(s, t, rules, err);
+    if (!s->options->in_order)
+        TN_TRY(find_rules(s, name, rules, err));
+    rules->origin = origin && !origin->source ? origin : NULL;
+    return TN_OK;
 }
 
 const char *tn_selected_name(const tn_selection *s, size_t i)
 {
-    return s->names ? s->names[i] : s->walk->tensors[i]->name;
+    if (s->names)
+        return s->names[i];
+    return s->origins ? s->origins[i]->name : s->walk->tensors[i]->name;
 }
 
 static tn_status read_rules(tn_selection *s, tn_error *err)
@@ -167,14 +168,15 @@ void tn_selection_end(tn_selection *s)
 tn_status tn_select(tn_selection *s, const tn_file *file, const tn_convert_options *options, tn_walk *walk,
                     tn_arena *arena, tn_error *err)
 {
-    size_t n = tn_file_count(file);
-    *s = (tn_selection){ .options = options, .walk = walk, .arena = arena };
-    s->names = options->nrename ? tn_arena_zalloc(arena, n, sizeof *s->names) : NULL;
+    *s = (tn_selection){ .file = file, .options = options, .walk = walk, .arena = arena };
     s->rules = tn_arena_zalloc(arena, options->nrules, sizeof *s->rules);
     s->used = tn_arena_zalloc(arena, options->nrename + options->nrules, sizeof *s->used);
-    if ((options->nrename && !s->names) || !s->rules || !s->used)
+    if (!s->rules || !s->used)
         return tn_fail_nomem(err);
     TN_TRY(check_names(s, err));
     TN_TRY(read_rules(s, err));
-    return tn_walk_choose(walk, file, options->only, options->nonly, err);
+    TN_TRY(tn_walk_choose(walk, file, options->only, options->nonly, err));
+    TN_TRY(tn_select_origins(s, err));
+    s->names = options->nrename ? tn_arena_zalloc(arena, walk->count, sizeof *s->names) : NULL;
+    return options->nrename && !s->names ? tn_fail_nomem(err) : TN_OK;
 }

@@ -7,10 +7,12 @@
 
 /* Begin with tn_select(), end with tn_selection_end(), also after a failure. */
 typedef struct tn_selection {
+    const tn_file            *file;
     const tn_convert_options *options;
-    tn_walk                  *walk;     /* with the source of each tensor that comes out */
+    tn_walk                  *walk;     /* with the (first) source of each tensor that comes out */
     tn_arena                 *arena;
     const char              **names;    /* new ones; NULL: nothing is renamed */
+    const tn_origin         **origins;  /* of each tensor that comes out; NULL: all are those of the file */
     tn_read_rule             *rules;
     size_t                    nrules;
     bool                     *used;     /* which matched something: those that rename, then the others */
@@ -21,6 +23,9 @@ tn_status tn_select(tn_selection *s, const tn_file *file, const tn_convert_optio
                     tn_arena *arena, tn_error *err);
 
 void tn_selection_end(tn_selection *s);
+
+/* What comes of the chosen tensors by rules that are for their names in the input (select_origins.c). */
+tn_status tn_select_origins(tn_selection *s, tn_error *err);
 
 /* Name and rules of tensor i; the threads of the walk are started if a rule needs them. */
 tn_status tn_select_rules(tn_selection *s, size_t i, tn_tensor_rules *rules, tn_error *err);

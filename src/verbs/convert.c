@@ -42,8 +42,15 @@ static tn_status check_parts(const tn_tensor *t, tn_error *err)
 /* Whether nothing becomes of a tensor, so that there is nothing to remember of it. */
 static bool stays(const tn_view *v, const tn_tensor_rules *rules)
 {
-    bool ruled = rules->cast || rules->layout || rules->pad || rules->form;
+    bool ruled = rules->origin || rules->cast || rules->layout || rules->pad || rules->form;
     return !ruled && v->step == &tn_step_stored && !v->index_change;
+}
+
+static void move_to(tn_view *v, tn_arena *arena)
+{
+    v->arena = arena;
+    for (uint32_t i = 0; i < v->ninputs; i++)
+        move_to(v->inputs[i], arena);
 }
 
 /* A view that is worth keeping until the data moves has an arena of its own. */
@@ -54,8 +61,7 @@ static tn_status keep_view(conversion *c, tn_arena *arena, tn_view *view, tn_ten
         return tn_fail_nomem(err);
     *own = *arena;
     *arena = (tn_arena){ 0 };
-    for (tn_view *v = view; v; v = v->input)
-        v->arena = own;
+    move_to(view, own);
     plan->kept = view;
     return TN_OK;
 }
@@ -78,7 +84,7 @@ static tn_status plan_tensor(conversion *c, const tn_tensor *t, size_t i, tn_err
         status = tn_select_rules(&c->selection, i, &plan.rules, err);
     if (status || tn_plan_is_plain(t, &plan.rules))
         return status;
-    if (plan.rules.form)        /* the view may be kept */
+    if (plan.rules.form || plan.rules.origin)       /* the view may be kept */
         arena = &own;
     status = tn_plan_view(&c->place, t, &plan.rules, arena, &view, err);
     if (!status && !stays(view, &plan.rules)) {
@@ -182,7 +188,7 @@ static tn_status check_kept(const conversion *c, tn_error *err)
 {
     tn_kept kept = { .max_bytes = c->o.max_bytes };
     for (size_t i = 0; i < c->count; i++) {
-        if (c->plans[i] && c->plans[i]->rules.form && c->plans[i]->makes_parts)
+        if (c->plans[i] && c->plans[i]->is_formed && c->plans[i]->makes_parts)
             add_formed(c, i, &kept);
         else
             add_decoded(c, i, &kept);
@@ -205,15 +211,13 @@ static tn_status choose_next(conversion *c, tn_error *err)
 
 static tn_status choose_tensors(conversion *c, tn_error *err)
 {
-    size_t n = tn_file_count(c->in);
-    c->plans = tn_arena_zalloc(&c->arena, n, sizeof *c->plans);
-    if (!c->plans)
-        return tn_fail_nomem(err);
     c->place = (tn_plan_place){
         .view = { c->in, c->out_path, &c->walk, c->o.max_bytes }, .arena = &c->arena,
         .index_type = c->writer->format->index_type, .reports = c->o.quantized != NULL,
     };
-    tn_status status = tn_select(&c->selection, c->in, &c->o, &c->walk, &c->arena, err);
+    TN_TRY(tn_select(&c->selection, c->in, &c->o, &c->walk, &c->arena, err));
+    c->plans = tn_arena_zalloc(&c->arena, c->walk.count, sizeof *c->plans);
+    tn_status status = c->plans ? TN_OK : tn_fail_nomem(err);
     while (c->count < c->walk.count && !status)
         status = choose_next(c, err);
     if (!status)

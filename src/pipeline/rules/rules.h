@@ -69,6 +69,44 @@ typedef struct tn_form_rule {
 } tn_form_rule;
 tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err);
 
+typedef struct tn_slice_dim {
+    int64_t start, stop, step;
+    bool    is_index, has_start, has_stop;      /* an index alone leaves nothing of its dimension */
+} tn_slice_dim;
+
+/* [GLOB=]START:STOP[:STEP],INDEX...: of as many dimensions, the rest is whole. */
+typedef struct tn_slice_rule {
+    char         glob[TN_GLOB];
+    uint32_t     count;
+    tn_slice_dim dims[TN_MAX_RANK];
+} tn_slice_rule;
+tn_status tn_slice_rule_parse(const char *text, tn_slice_rule *rule, tn_error *err);
+
+/* [GLOB=]N,N...: an order of dimensions, or extents of which one may be -1. */
+typedef struct tn_dims_rule {
+    char     glob[TN_GLOB];
+    uint32_t count;
+    int64_t  dims[TN_MAX_RANK];
+} tn_dims_rule;
+tn_status tn_transpose_rule_parse(const char *text, tn_dims_rule *rule, tn_error *err);
+tn_status tn_reshape_rule_parse(const char *text, tn_dims_rule *rule, tn_error *err);
+
+enum { TN_MAX_JOIN = 256 };     /* names in a rule */
+
+/* concat: NEW=GLOB+GLOB...[,axis=N|,stack=N]; split: GLOB=NEW+NEW...[,axis=N][,sizes=A+B...] or
+ * GLOB=NEW,unstack=N.  Of these globs only '*' is special. */
+typedef struct tn_join_rule {
+    char     glob[TN_GLOB];     /* what is before the '=', as is `whole` */
+    tn_text  whole;
+    uint32_t count, nsizes;
+    tn_text  names[TN_MAX_JOIN];        /* in the text that was read */
+    int64_t  sizes[TN_MAX_JOIN];
+    int32_t  axis;
+    bool     is_new;            /* stack, unstack: the parts do not have this dimension */
+} tn_join_rule;
+tn_status tn_concat_rule_parse(const char *text, tn_join_rule *rule, tn_error *err);
+tn_status tn_split_rule_parse(const char *text, tn_join_rule *rule, tn_error *err);
+
 /* ---- reading ---- */
 
 typedef struct tn_rule_reading {

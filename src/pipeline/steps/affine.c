@@ -267,6 +267,12 @@ static tn_status apply_quantize(const tn_view *v, uint64_t first, const uint8_t 
     return tn_view_moved(v, status, err);
 }
 
+bool tn_quantize_searches(const tn_view *v)
+{
+    const quantizing *q = v->state;
+    return q->options.rule != TN_SCALE_GIVEN;
+}
+
 const tn_step tn_step_quantize = {
     .name = "quantize", .most_parts = 3, .describe = describe_quantize, .prepare = prepare_quantize,
     .apply = apply_quantize,

@@ -1,12 +1,14 @@
-/* pipeline/steps/arrange.c - elements in other places: another order of the dimensions, and padding.
+/* pipeline/steps/arrange.c - elements in other places: some of them, another order of the dimensions, and
+ * padding.
  *
  * A range of the result is cut into boxes: what is left of an index of the first
  * dimension, then whole indices, then the beginning of one more; the first and the
  * last are cut in the same way along the next dimension.  A box is copied at once
- * from memory with strides. */
+ * from memory with strides or, where there is none, from a box of the input. */
 #include "pipeline/steps/steps.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "pipeline/box.h"
 #include "pipeline/padding.h"
 #include "reorder/layout.h"
 #include "tensor/array.h"
@@ -55,9 +57,9 @@ typedef struct box {
     int64_t  from;              /* element of the source where index 0 of dimension d is */
     bool     inside;            /* not in the padding of a dimension before */
     int64_t  axis;              /* index along the padding's axis, if that is before d */
-} box;
+} area;
 
-static uint32_t box_dims(const places *p, const box *b, tn_reorder_dim *dims)
+static uint32_t box_dims(const places *p, const area *b, tn_reorder_dim *dims)
 {
     int64_t step = 1;
     for (uint32_t i = p->rank; i-- > b->d;) {
@@ -91,7 +93,7 @@ static const void *fill_at(const places *p, int64_t index)
 }
 
 /* Where padding differs along a dimension of the box it is copied index by index of that. */
-static void copy_box(const places *p, const box *b, uint8_t *to)
+static void copy_box(const places *p, const area *b, uint8_t *to)
 {
     tn_reorder_dim dims[TN_MAX_RANK + 1];
     uint32_t rank = box_dims(p, b, dims);
@@ -119,12 +121,12 @@ static void copy_box(const places *p, const box *b, uint8_t *to)
 }
 
 /* Elements [first, first + n) of what dimensions d, d + 1 ... have at the index of `at`. */
-static void copy_range(const places *p, box at, uint64_t first, uint64_t n, uint8_t *to)
+static void copy_range(const places *p, area at, uint64_t first, uint64_t n, uint8_t *to)
 {
     uint64_t inner = at.d < p->rank ? product(p->physical, at.d + 1, p->rank) : 1;
     while (n) {
         uint64_t index = first / inner, skip = first % inner, some = tn_min_u64(n, inner - skip);
-        box b = at;
+        area b = at;
         if (skip == 0 && n >= inner) {          /* whole indices */
             some = n / inner * inner;
             b.first = (int64_t)index;
@@ -146,7 +148,7 @@ static void copy_range(const places *p, box at, uint64_t first, uint64_t n, uint
 
 static void copy_elements(const places *p, uint64_t first, uint64_t n, uint8_t *to)
 {
-    const box all = { .d = 0, .rows = 1, .inside = true };
+    const area all = { .d = 0, .rows = 1, .inside = true };
     if (p->rank)
         copy_range(p, all, first, n, to);
     else if (n)
@@ -207,6 +209,13 @@ static void unpack_range(const places *p, uint64_t first, uint64_t n, uint8_t *c
     }
 }
 
+void tn_pack_bytes(uint8_t *out, const uint8_t *codes, size_t n, unsigned bits)
+{
+    memset(out, 0, (size_t)tn_packed_bytes(n, bits));
+    for (size_t i = 0; i < n; i++)
+        tn_packed_put(out, i, bits, codes[i]);
+}
+
 static tn_status copy_packed(const tn_view *v, const places *p, uint64_t first, size_t n, tn_worker *w,
                              uint8_t *out, tn_error *err)
 {
@@ -219,75 +228,142 @@ static tn_status copy_packed(const tn_view *v, const places *p, uint64_t first, 
     }
     TN_TRY(tn_worker_buffer(w, v, 1, n, &codes, err));
     unpack_range(p, first, n, codes);
-    for (size_t i = 0; i < n; i++)
-        tn_packed_put(out, i, p->bits, (uint8_t)(codes[i] & ((1u << p->bits) - 1)));
+    tn_pack_bytes(out, codes, n, p->bits);
     return TN_OK;
 }
 
-/* ---- another order ---- */
+/* ---- some indices, in another order ---- */
 
-typedef struct reordering {
-    uint32_t   order[TN_MAX_RANK];
-    tn_strided source;          /* once it is prepared; its strides are in the order of the result */
-} reordering;
+typedef struct arranging {
+    tn_arrangement how;
+    tn_strided     source;      /* once it is prepared; its strides are those of the result */
+    bool           is_strided;  /* else boxes of the input are read */
+} arranging;
+
+/* Scales go along; those of a dimension of which some indices are left are chosen alike. */
+static tn_status arrange_scales(tn_view *v, const tn_arrangement *a, tn_error *err)
+{
+    int32_t axis = v->tensor.scaling->axis, to = -1;
+    tn_scaling *scaling = tn_arena_copy(v->arena, v->tensor.scaling, sizeof *scaling);
+    int64_t *extent = tn_arena_zalloc(v->arena, 1, sizeof *extent);
+    if (!scaling || !extent)
+        return tn_fail_nomem(err);
+    *extent = 1;
+    for (uint32_t i = 0; i < a->rank && axis >= 0; i++)
+        to = a->from[i] == (uint32_t)axis ? (int32_t)i : to;
+    if (to >= 0)
+        *extent = a->extent[to];
+    scaling->axis = to;
+    v->tensor.scaling = scaling;
+    if (axis < 0 || (to >= 0 && *extent == v->input->tensor.shape[axis]))
+        return TN_OK;
+    const void *found[3] = { NULL };
+    TN_TRY(tn_view_scales(v->input, (const float **)&found[1], (const int32_t **)&found[2], err));
+    for (uint32_t k = 1; k < v->tensor.nparts && k < 3; k++) {
+        uint32_t *some = tn_arena_alloc(v->arena, ((size_t)*extent + 1) * sizeof *some);
+        if (!some)
+            return tn_fail_nomem(err);
+        for (int64_t i = 0; i < *extent; i++)
+            memcpy(&some[i], (const uint32_t *)found[k] + a->start[axis] + i * a->step[axis], sizeof *some);
+        v->parts[k].array.rank = to >= 0 ? v->parts[k].array.rank : 0;
+        v->parts[k].array.shape = extent;
+        v->parts[k].nbytes = (uint64_t)*extent * sizeof *some;
+        v->parts[k].data = (const uint8_t *)some;
+    }
+    return TN_OK;
+}
+
+/* The letters of the dimensions that are left. */
+static const char *arrange_layout(tn_view *v, const tn_arrangement *a)
+{
+    char letters[TN_MAX_RANK + 1] = "";
+    for (uint32_t i = 0; i < a->rank; i++)
+        letters[i] = v->tensor.layout[a->from[i]];
+    return a->rank ? tn_arena_text(v->arena, letters, a->rank) : NULL;
+}
+
+tn_status tn_view_check_places(const tn_view *v, tn_error *err)
+{
+    if (tn_form_is_sparse(v->tensor.form))
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, tn_form_name(TN_FORM_DENSE),
+                         "a sparse tensor has no scales, no order of its elements and no padding");
+    if (tn_form_has_datatype(&v->tensor))
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
+                       "its codes have no other form, layout, shape or padding: cast it to a float type "
+                       "as well");
+    if (v->tensor.form != TN_FORM_DENSE && v->tensor.form != TN_FORM_SCALED)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "expected a dense, sparse or scaled tensor but found form %s",
+                       tn_quote_z(tn_tensor_form_name(&v->tensor)).text);
+    return TN_OK;
+}
+
+static tn_status describe_arrange(tn_view *v, const void *options, tn_error *err)
+{
+    const tn_arrangement *a = options;
+    arranging *own = v->state = tn_arena_zalloc(v->arena, 1, sizeof *own);
+    int64_t *shape = tn_arena_copy(v->arena, a->extent, (a->rank + 1) * sizeof *shape);
+    if (!own || !shape)
+        return tn_fail_nomem(err);
+    TN_TRY(tn_view_check_places(v, err));
+    tn_view_take_padding(v);
+    own->how = *a;
+    v->is_moved |= a->rank != v->tensor.rank;
+    for (uint32_t i = 0; i < a->rank; i++)
+        v->is_moved |= a->from[i] != i || a->start[a->from[i]] || a->step[a->from[i]] != 1;
+    if (v->tensor.scaling)
+        TN_TRY(arrange_scales(v, a, err));
+    if (v->tensor.layout && v->is_moved)
+        v->tensor.layout = arrange_layout(v, a);
+    v->tensor.rank = v->parts[0].array.rank = a->rank;
+    v->tensor.shape = v->parts[0].array.shape = shape;
+    v->grain = grain_for(v->bits);
+    return tn_view_resize(v, a->rank, shape, err);
+}
 
 static tn_status describe_reorder(tn_view *v, const void *options, tn_error *err)
 {
     const uint32_t *order = options;
-    const int64_t *from = v->input->parts[0].array.shape;
-    uint32_t rank = v->tensor.rank;
-    reordering *r = v->state = tn_arena_zalloc(v->arena, 1, sizeof *r);
-    int64_t *shape = tn_arena_zalloc(v->arena, rank + 1, sizeof *shape);
-    tn_scaling *scaling = tn_arena_zalloc(v->arena, 1, sizeof *scaling);
-    if (!r || !shape || !scaling)
-        return tn_fail_nomem(err);
-    for (uint32_t i = 0; i < rank; i++) {
-        r->order[i] = order[i];
-        shape[i] = from[order[i]];
-        v->is_moved |= order[i] != i;
+    tn_arrangement a = { .rank = v->tensor.rank };
+    for (uint32_t i = 0; i < a.rank; i++) {
+        a.from[i] = order[i];
+        a.extent[i] = tn_view_shape(v->input)[order[i]];
+        a.step[i] = 1;
     }
-    if (v->tensor.scaling) {    /* scales go along */
-        *scaling = *v->tensor.scaling;
-        for (uint32_t i = 0; i < rank; i++)
-            if (v->input->tensor.scaling->axis == (int32_t)order[i])
-                scaling->axis = (int32_t)i;
-        v->tensor.scaling = scaling;
-    }
-    v->tensor.shape = v->parts[0].array.shape = shape;
-    if (v->is_moved)
-        v->tensor.layout = NULL;
-    v->grain = grain_for(v->bits);
-    return TN_OK;
+    return describe_arrange(v, &a, err);
 }
 
-/* Both steps read memory with strides. */
-static tn_status prepare_source(tn_view *v, const tn_preparing *p, tn_strided *source, tn_error *err)
+/* Where element 0 is; false: not at the beginning of a byte. */
+static bool move_base(const tn_arrangement *a, uint32_t rank, unsigned bits, tn_strided *s)
 {
-    tn_status status = tn_view_prepare(v->input, p, err);
-    if (status || !v->count || tn_view_strided(v->input, source))
-        return status;
-    status = tn_view_fill(v->input, p, err);
-    if (!status)
-        tn_view_strided(v->input, source);
-    return status;
+    int64_t at = 0;
+    for (uint32_t i = 0; i < rank; i++)
+        at += a->start[i] * s->stride[i];
+    s->base += bits < 8 ? at * bits / 8 : at * (bits / 8);
+    return bits >= 8 || at * bits % 8 == 0;
 }
 
-static tn_status prepare_reorder(tn_view *v, const tn_preparing *p, tn_error *err)
+/* Memory with strides or, once what is before can be read at random, its ranges. */
+static tn_status prepare_arrange(tn_view *v, const tn_preparing *p, tn_error *err)
 {
-    reordering *r = v->state;
+    arranging *own = v->state;
+    const tn_arrangement *a = &own->how;
     tn_strided input = { 0 };
-    tn_status status = prepare_source(v, p, &input, err);
-    r->source = input;
-    for (uint32_t i = 0; i < v->tensor.rank; i++)
-        r->source.stride[i] = input.stride[r->order[i]];
-    return status;
+    TN_TRY(tn_view_prepare(v->input, p, err));
+    own->is_strided = v->count && tn_view_strided(v->input, &input) &&
+                      move_base(a, v->input->parts[0].array.rank, v->bits, &input);
+    own->source = input;
+    for (uint32_t i = 0; i < a->rank; i++)
+        own->source.stride[i] = input.stride[a->from[i]] * a->step[a->from[i]];
+    if (own->is_strided || !v->count || tn_view_has_ranges(v->input))
+        return TN_OK;
+    return tn_view_fill(v->input, p, err);
 }
 
-static bool strided_reorder(const tn_view *v, tn_strided *strided)
+static bool strided_arrange(const tn_view *v, tn_strided *strided)
 {
-    const reordering *r = v->state;
-    *strided = r->source;
-    return true;
+    const arranging *own = v->state;
+    *strided = own->source;
+    return own->is_strided;
 }
 
 static places places_of(const tn_view *v, const tn_strided *source)
@@ -299,28 +375,137 @@ static places places_of(const tn_view *v, const tn_strided *source)
     return p;
 }
 
-static tn_status make_reorder(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out,
+/* What of the input a box of the result is: dimensions before d at `index`, `rows` indices of d from
+ * index[d] on, all of the others. */
+static void find_box(const tn_view *v, const int64_t *index, uint32_t d, int64_t rows, tn_box *box)
+{
+    const arranging *own = v->state;
+    const tn_arrangement *a = &own->how;
+    for (uint32_t i = 0; i < v->input->parts[0].array.rank; i++) {
+        box->start[i] = a->start[i];
+        box->step[i] = a->step[i];
+        box->extent[i] = 1;
+    }
+    for (uint32_t i = 0; i < a->rank; i++) {
+        uint32_t k = a->from[i];
+        box->extent[k] = i < d ? 1 : a->extent[i];
+        if (i == d)
+            box->extent[k] = rows;
+        box->start[k] += i <= d ? index[i] * a->step[k] : 0;
+    }
+}
+
+/* Some elements that are one box of the result: where it begins, and how many elements it has. */
+typedef struct arranged_box {
+    int64_t  index[TN_MAX_RANK];
+    uint32_t d;
+    uint64_t rows, count;
+} arranged_box;
+
+/* The largest box that begins at element `first` and has at most n. */
+static arranged_box next_box(const tn_view *v, uint64_t first, uint64_t n)
+{
+    const int64_t *shape = v->parts[0].array.shape;
+    uint32_t rank = v->parts[0].array.rank;
+    arranged_box b = { .d = rank, .rows = 1, .count = 1 };
+    uint64_t rest = first;
+    for (uint32_t i = rank; i-- > 0; rest /= (uint64_t)shape[i])
+        b.index[i] = (int64_t)(rest % (uint64_t)shape[i]);
+    uint64_t inner = 1;
+    while (b.d > 0) {           /* one dimension more, while the box begins where an index of it does */
+        uint32_t i = b.d - 1;
+        uint64_t left = (uint64_t)(shape[i] - b.index[i]), rows = tn_min_u64(left, n / inner);
+        if (!rows)
+            break;
+        b.d = i;
+        b.rows = rows;
+        b.count = rows * inner;
+        if (b.index[i] || rows < (uint64_t)shape[i])
+            break;
+        inner *= (uint64_t)shape[i];
+    }
+    return b;
+}
+
+/* A box of the input, whose dimensions are in another order, to where its elements go. */
+static void put_box(const tn_view *v, const arranged_box *b, const tn_box *box, const uint8_t *from,
+                    uint8_t *to)
+{
+    const arranging *own = v->state;
+    tn_reorder_dim dims[TN_MAX_RANK + 1];
+    int64_t stride[TN_MAX_RANK], step = 1;
+    uint32_t rank = own->how.rank - b->d;
+    tn_dense_strides(v->input->parts[0].array.rank, box->extent, stride);
+    for (uint32_t i = own->how.rank; i-- > b->d;) {
+        uint32_t k = own->how.from[i];
+        dims[i - b->d] = (tn_reorder_dim){ box->extent[k], box->extent[k], step, stride[k] };
+        step *= box->extent[k];
+    }
+    tn_reorder_block(tn_reorder_kernels_get(), v->bits < 8 ? 8 : v->bits, rank, dims, to, from, NULL, false);
+}
+
+static tn_status make_boxes(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out,
+                            tn_error *err)
+{
+    uint64_t width = tn_box_bytes(v);
+    uint8_t *buffer, *to = out;
+    TN_TRY(tn_worker_buffer(w, v, 1, 2 * n * width, &buffer, err));
+    if (v->bits < 8)
+        to = buffer + n;        /* a byte each, before they are packed */
+    for (uint64_t done = 0; done < n;) {
+        const arranged_box b = next_box(v, first + done, n - done);
+        tn_box box;
+        find_box(v, b.index, b.d, (int64_t)b.rows, &box);
+        TN_TRY(tn_view_box(v->input, &box, w, buffer, err));
+        put_box(v, &b, &box, buffer, to + done * width);
+        done += b.count;
+    }
+    if (v->bits < 8)
+        tn_pack_bytes(out, to, n, v->bits);
+    return TN_OK;
+}
+
+static tn_status make_arrange(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out,
                               tn_error *err)
 {
-    const reordering *r = v->state;
-    const places p = places_of(v, &r->source);
+    const arranging *own = v->state;
+    const places p = places_of(v, &own->source);
+    if (!own->is_strided)
+        return make_boxes(v, first, n, w, out, err);
     if (v->bits < 8)
         return copy_packed(v, &p, first, n, w, out, err);
     copy_elements(&p, first, n, out);
-    if (r->source.swap > 1)
-        tn_swap_bytes(out, out, n * (v->bits / 8), r->source.swap);
+    if (own->source.swap > 1)
+        tn_swap_bytes(out, out, n * (v->bits / 8), own->source.swap);
+    return TN_OK;
+}
+
+static tn_status needs_arrange(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err)
+{
+    for (uint64_t done = 0; done < n;) {
+        const arranged_box b = next_box(v, first + done, n - done);
+        tn_box box;
+        find_box(v, b.index, b.d, (int64_t)b.rows, &box);
+        TN_TRY(tn_box_needs(v->input, &box, needs, err));
+        done += b.count;
+    }
     return TN_OK;
 }
 
 uint32_t tn_reorder_source(const tn_view *v, uint32_t i)
 {
-    const reordering *r = v->state;
-    return r->order[i];
+    const arranging *own = v->state;
+    return own->how.from[i];
 }
 
 const tn_step tn_step_reorder = {
-    .name = "reorder", .describe = describe_reorder, .prepare = prepare_reorder, .make = make_reorder,
-    .strided = strided_reorder,
+    .name = "reorder", .describe = describe_reorder, .prepare = prepare_arrange, .make = make_arrange,
+    .strided = strided_arrange, .needs = needs_arrange,
+};
+
+const tn_step tn_step_slice = {
+    .name = "slice", .describe = describe_arrange, .prepare = prepare_arrange, .make = make_arrange,
+    .strided = strided_arrange, .needs = needs_arrange,
 };
 
 /* ---- padding ---- */

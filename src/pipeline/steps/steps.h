@@ -14,8 +14,29 @@ extern const tn_step tn_step_encode;            /* tn_quantize_task: any datatyp
 extern const tn_step tn_step_dequantize;        /* tn_dequantize_task: scales without a datatype */
 extern const tn_step tn_step_decode;            /* tn_dequantize_task: codes of a datatype */
 extern const tn_step tn_step_reorder;           /* uint32_t[rank]: dimension i was order[i] */
+extern const tn_step tn_step_slice;             /* tn_arrangement */
+extern const tn_step tn_step_reshape;           /* tn_shape: of as many elements */
+extern const tn_step tn_step_concat;            /* tn_joining, of several inputs */
 extern const tn_step tn_step_pad;               /* tn_pad_rule, or NULL: rows of codes begin on a byte */
 extern const tn_step tn_step_form;              /* tn_form_rule */
+
+/* Some indices of each dimension, in another order of dimensions. */
+typedef struct tn_arrangement {
+    uint32_t rank;                      /* of the result */
+    uint32_t from[TN_MAX_RANK];         /* dimension i of the result was this one... */
+    int64_t  extent[TN_MAX_RANK];       /* ...of which it has so many indices */
+    int64_t  start[TN_MAX_RANK], step[TN_MAX_RANK];     /* of each dimension of the input */
+} tn_arrangement;
+
+typedef struct tn_shape {
+    uint32_t rank;
+    int64_t  extent[TN_MAX_RANK];
+} tn_shape;
+
+typedef struct tn_joining {
+    int32_t axis;               /* the inputs follow one another along this dimension... */
+    bool    is_new;             /* ...which they do not have yet */
+} tn_joining;
 
 typedef struct tn_cast_task {
     tn_dtype               to;
@@ -51,8 +72,18 @@ const tn_tensor *tn_stored_tensor(const tn_view *v);
  * *zero is NULL if there are none (affine.c). */
 tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **zero, tn_error *err);
 
+/* Whether scales are found, and not given (affine.c). */
+bool tn_quantize_searches(const tn_view *quantized);
+
 /* The datatype of a view that was encoded last (encode.c). */
 const tn_datatype *tn_encode_datatype(const tn_view *v);
+
+/* TN_ERR_UNSUPPORTED: the elements of the view have no places: it is sparse, or has codes of a datatype
+ * (arrange.c). */
+tn_status tn_view_check_places(const tn_view *v, tn_error *err);
+
+/* Packs n codes of fewer than 8 bits, a byte each (arrange.c). */
+void tn_pack_bytes(uint8_t *out, const uint8_t *codes, size_t n, unsigned bits);
 
 /* The dimension of its input that dimension i of a reordered view was (arrange.c). */
 uint32_t tn_reorder_source(const tn_view *v, uint32_t i);

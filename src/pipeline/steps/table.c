@@ -1,6 +1,7 @@
 /* pipeline/steps/table.c - the steps that rules ask for by name. */
 #include "pipeline/steps/table.h"
 #include "base/error.h"
+#include "pipeline/plan_tensor.h"
 
 #include <string.h>
 
@@ -11,35 +12,42 @@ static tn_status parse_cast(const char *text, const tn_cast_rule *defaults, void
     return tn_cast_rule_parse(text, defaults, rule, err);
 }
 
-static tn_status parse_layout(const char *text, const tn_cast_rule *defaults, void *rule, tn_error *err)
-{
-    (void)defaults;
-    return tn_layout_rule_parse(text, rule, err);
-}
-
-static tn_status parse_pad(const char *text, const tn_cast_rule *defaults, void *rule, tn_error *err)
-{
-    (void)defaults;
-    return tn_pad_rule_parse(text, rule, err);
-}
-
-static tn_status parse_form(const char *text, const tn_cast_rule *defaults, void *rule, tn_error *err)
-{
-    (void)defaults;
-    return tn_form_rule_parse(text, rule, err);
-}
-
 static void free_cast(void *rule)
 {
     tn_cast_rule_free(rule);
 }
 
+#define PARSE(name, type)                                                                                \
+    static tn_status parse_##name(const char *text, const tn_cast_rule *defaults, void *rule, tn_error *err) \
+    {                                                                                                    \
+        (void)defaults;                                                                                  \
+        return tn_##name##_rule_parse(text, (type *)rule, err);                                          \
+    }
+PARSE(layout, tn_layout_rule)
+PARSE(pad, tn_pad_rule)
+PARSE(form, tn_form_rule)
+PARSE(slice, tn_slice_rule)
+PARSE(transpose, tn_dims_rule)
+PARSE(reshape, tn_dims_rule)
+PARSE(concat, tn_join_rule)
+PARSE(split, tn_join_rule)
+
 static const tn_rule_step steps[] = {
-    { "layout", TN_RULE_LAYOUT, sizeof(tn_layout_rule), parse_layout, NULL },
-    { "pad", TN_RULE_PAD, sizeof(tn_pad_rule), parse_pad, NULL },
-    { "form", TN_RULE_FORM, sizeof(tn_form_rule), parse_form, NULL },
-    { "cast", TN_RULE_CAST, sizeof(tn_cast_rule), parse_cast, free_cast },
+    { "slice", TN_RULE_SHAPE, sizeof(tn_slice_rule), parse_slice, NULL, tn_plan_add_slice },
+    { "transpose", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_transpose, NULL, tn_plan_add_transpose },
+    { "reshape", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_reshape, NULL, tn_plan_add_reshape },
+    { "concat", TN_RULE_JOIN, sizeof(tn_join_rule), parse_concat, NULL, NULL },
+    { "split", TN_RULE_SPLIT, sizeof(tn_join_rule), parse_split, NULL, NULL },
+    { "layout", TN_RULE_LAYOUT, sizeof(tn_layout_rule), parse_layout, NULL, tn_plan_add_layout },
+    { "pad", TN_RULE_PAD, sizeof(tn_pad_rule), parse_pad, NULL, tn_plan_add_pad },
+    { "form", TN_RULE_FORM, sizeof(tn_form_rule), parse_form, NULL, tn_plan_add_form },
+    { "cast", TN_RULE_CAST, sizeof(tn_cast_rule), parse_cast, free_cast, tn_plan_add_cast },
 };
+
+const tn_rule_step *tn_rule_step_at(size_t i)
+{
+    return i < sizeof steps / sizeof *steps ? &steps[i] : NULL;
+}
 
 /* ---- reading ---- */
 
@@ -56,8 +64,9 @@ tn_status tn_rule_read(const tn_rule *text, const tn_cast_rule *defaults, tn_are
 {
     const tn_rule_step *step = tn_rule_step_named(text->step);
     if (!step || !text->text)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected a step (cast, layout, pad, form) but found %s",
-                       tn_quote_z(text->step ? text->step : "").text);
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected a step (slice, transpose, reshape, concat, split, layout, pad, form, cast) "
+                       "but found %s", tn_quote_z(text->step ? text->step : "").text);
     void *read = tn_arena_zalloc(arena, 1, step->size);
     if (!read)
         return tn_fail_nomem(err);

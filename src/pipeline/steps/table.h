@@ -9,8 +9,12 @@
 
 /* The place of a step in the fixed order (docs/pipeline.md), and which names its globs are for. */
 typedef enum tn_rule_kind {
+    TN_RULE_SHAPE,              /* names in the input; in the order of the table */
+    TN_RULE_JOIN, TN_RULE_SPLIT,
     TN_RULE_LAYOUT, TN_RULE_PAD, TN_RULE_FORM, TN_RULE_CAST     /* names of the tensors that come out */
 } tn_rule_kind;
+
+struct tn_planning;
 
 typedef struct tn_rule_step {
     const char  *name;
@@ -19,10 +23,15 @@ typedef struct tn_rule_step {
     /* Reads a text, which lives as long as the rule. */
     tn_status  (*parse)(const char *text, const tn_cast_rule *defaults, void *rule, tn_error *err);
     void       (*free)(void *rule);     /* may be NULL */
+    /* Adds steps to the view of the planning; NULL: of several tensors or into several. */
+    tn_status  (*add)(struct tn_planning *p, void *rule, tn_error *err);
 } tn_rule_step;
 
 /* The row of a step, or NULL. */
 const tn_rule_step *tn_rule_step_named(const char *name);
+
+/* The rows, in the order of the fixed order; NULL after the last. */
+const tn_rule_step *tn_rule_step_at(size_t i);
 
 /* A rule that was read. */
 typedef struct tn_read_rule {
@@ -30,6 +39,11 @@ typedef struct tn_read_rule {
     void               *rule;
     const struct tn_cast_plan **plans;  /* of a cast, by source type: made when they are needed */
 } tn_read_rule;
+
+static inline const char *tn_rule_glob_of(const tn_read_rule *rule)
+{
+    return rule->rule;          /* which it begins with */
+}
 
 /* In the arena; free the rule after a success only. */
 tn_status tn_rule_read(const tn_rule *text, const tn_cast_rule *defaults, tn_arena *arena, tn_read_rule *rule,

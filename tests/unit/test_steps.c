@@ -1,0 +1,348 @@
+/* Steps in any order: slices, orders, shapes, what is cut and joined again, and casts between them, against
+ * index arithmetic on plain numbers. */
+#include "support.h"
+
+#include "convert.h"
+#include "random.h"
+
+#include <stdio.h>
+
+enum { MOST = 4096, RULES = 8 };
+
+/* A tensor as plain numbers. */
+typedef struct numbers {
+    uint32_t rank;
+    int64_t  shape[8];
+    int      value[MOST];
+} numbers;
+
+/* What is asked for, one rule after another. */
+typedef struct chain {
+    tn_rule rules[3 * RULES];
+    char    text[3 * RULES][200];
+    size_t  count;
+} chain;
+
+static const char *const types[] = { "uint8", "int4", "uint4", "float6_e2m3", "int16", "float32", "float16",
+                                     "int64" };        /* all of them have 0 to 7 */
+
+static int64_t count_of(const numbers *a)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < a->rank; i++)
+        n *= a->shape[i];
+    return n;
+}
+
+/* Dimension i of the result was order[i], of which every step[order[i]]th index from start on is taken. */
+static void arrange(numbers *a, uint32_t rank, const uint32_t *order, const int64_t *extent,
+                    const int64_t *start, const int64_t *step)
+{
+    static numbers b;
+    int64_t stride[8], n = 1;
+    for (uint32_t i = a->rank; i-- > 0; n *= a->shape[i])
+        stride[i] = n;
+    b.rank = rank;
+    for (uint32_t i = 0; i < rank; i++)
+        b.shape[i] = extent[i];
+    for (int64_t k = 0; k < count_of(&b); k++) {
+        int64_t at = 0, rest = k;
+        for (uint32_t i = 0; i < a->rank; i++)
+            at += start[i] * stride[i];
+        for (uint32_t i = rank; i-- > 0; rest /= extent[i])
+            at += rest % extent[i] * step[order[i]] * stride[order[i]];
+        b.value[k] = a->value[at];
+    }
+    *a = b;
+}
+
+static void say_rule(chain *c, const char *step, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(c->text[c->count], sizeof c->text[0], format, args);
+    va_end(args);
+    c->rules[c->count] = (tn_rule){ step, c->text[c->count] };
+    c->count++;
+}
+
+static void slice(numbers *a, chain *c)
+{
+    char text[160] = "";
+    uint32_t order[8], rank = 0;
+    int64_t extent[8], start[8], step[8];
+    for (uint32_t i = 0; i < a->rank; i++) {
+        bool index = below(6) == 0;
+        start[i] = (int64_t)below((uint64_t)a->shape[i]);
+        step[i] = index ? 1 : 1 + (int64_t)below(3);
+        int64_t stop = start[i] + 1 + (int64_t)below((uint64_t)(a->shape[i] - start[i]));
+        size_t n = strlen(text);
+        if (index)
+            snprintf(text + n, sizeof text - n, "%s%d", i ? "," : "", (int)(start[i] - (below(2) ? a->shape[i] : 0)));
+        else
+            snprintf(text + n, sizeof text - n, "%s%d:%d:%d", i ? "," : "", (int)start[i], (int)stop, (int)step[i]);
+        if (index)
+            continue;
+        extent[rank] = (stop - start[i] - 1) / step[i] + 1;
+        order[rank++] = i;
+    }
+    if (!a->rank)
+        return;
+    say_rule(c, "slice", "t=%s", text);
+    arrange(a, rank, order, extent, start, step);
+}
+
+static void transpose(numbers *a, chain *c)
+{
+    char text[160] = "";
+    uint32_t order[8];
+    int64_t extent[8], start[8] = { 0 }, step[8];
+    for (uint32_t i = 0; i < a->rank; i++)
+        order[i] = i;
+    for (uint32_t i = a->rank; i > 1; i--) {
+        uint32_t k = (uint32_t)below(i), other = order[i - 1];
+        order[i - 1] = order[k];
+        order[k] = other;
+    }
+    for (uint32_t i = 0; i < a->rank; i++) {
+        extent[i] = a->shape[order[i]];
+        step[i] = 1;
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%u", i ? "," : "", order[i]);
+    }
+    if (!a->rank)
+        return;
+    say_rule(c, "transpose", "%s%s", below(2) ? "t=" : "", text);
+    arrange(a, a->rank, order, extent, start, step);
+}
+
+static void reshape(numbers *a, chain *c)
+{
+    char text[160] = "";
+    int64_t left = count_of(a), shape[8];
+    uint32_t rank = 1 + (uint32_t)below(4), rest = (uint32_t)below(5);
+    for (uint32_t i = 0; i < rank; i++) {
+        shape[i] = i + 1 == rank ? left : 1 + (int64_t)below(4);
+        while (left % shape[i])
+            shape[i]--;
+        left /= shape[i];
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", i ? "," : "",
+                 i == rest ? -1 : (int)shape[i]);
+    }
+    say_rule(c, "reshape", "t=%s", text);
+    a->rank = rank;
+    memcpy(a->shape, shape, sizeof shape);
+}
+
+/* Cut in two along a dimension, and joined the other way round. */
+static void turn(numbers *a, chain *c)
+{
+    static numbers b;
+    uint32_t axis = a->rank ? (uint32_t)below(a->rank) : 0;
+    if (!a->rank)
+        return;
+    int64_t first = (int64_t)below((uint64_t)a->shape[axis] + 1), inner = 1, extent = a->shape[axis];
+    say_rule(c, "split", "t=a+b.x,axis=%u,sizes=%d+%d", axis, (int)first, (int)(extent - first));
+    say_rule(c, "concat", "t=b.x+a,axis=%d", (int)axis - (below(2) ? (int)a->rank : 0));
+    for (uint32_t i = axis + 1; i < a->rank; i++)
+        inner *= a->shape[i];
+    b = *a;
+    for (int64_t k = 0; k < count_of(a); k++) {
+        int64_t at = k / inner % extent, from = (at + first) % extent;
+        a->value[k] = b.value[k + (from - at) * inner];
+    }
+}
+
+/* One tensor per index of a dimension, and these stacked along another. */
+static void restack(numbers *a, chain *c)
+{
+    uint32_t order[8], n = 0;
+    int64_t extent[8], start[8] = { 0 }, step[8];
+    if (!a->rank)
+        return;
+    uint32_t from = (uint32_t)below(a->rank), to = (uint32_t)below(a->rank);
+    say_rule(c, "split", "t=p.*,unstack=%u", from);
+    say_rule(c, "concat", "t=p.*,stack=%u", to);
+    for (uint32_t i = 0, k = 0; i < a->rank; i++) {
+        k += k == from;
+        order[i] = i == to ? from : k++;
+        extent[i] = a->shape[order[i]];
+        step[i] = 1;
+        n++;
+    }
+    arrange(a, n, order, extent, start, step);
+}
+
+static void cast(numbers *a, chain *c)
+{
+    (void)a;
+    say_rule(c, "cast", "*=%s", types[below(sizeof types / sizeof *types)]);
+}
+
+static void check_result(const numbers *want, const chain *c)
+{
+    tn_file *f = open_file("out.zt");
+    const tn_tensor *t = tn_file_find(f, "t");
+    assert_non_null(t);
+    bool same = t->rank == want->rank;
+    for (uint32_t i = 0; i < want->rank && same; i++)
+        same = t->shape[i] == want->shape[i];
+    for (int64_t k = 0; k < count_of(want) && same; k++) {
+        tn_value v = tn_value_get(t->dtype, t->parts[0].data, (uint64_t)k);
+        same = (v.kind == TN_KIND_FLOAT ? v.re : v.kind == TN_KIND_INT ? (double)v.i : (double)v.u) == want->value[k];
+    }
+    for (size_t i = 0; i < c->count && !same; i++)
+        print_error("%s \"%s\"\n", c->rules[i].step, c->rules[i].text);
+    CHECK(same);
+    tn_close(f);
+}
+
+static void random_numbers(numbers *a)
+{
+    *a = (numbers){ .rank = 1 + (uint32_t)below(4) };
+    for (uint32_t i = 0; i < a->rank; i++)
+        a->shape[i] = 1 + (int64_t)below(7);
+    for (int64_t i = 0; i < count_of(a); i++)
+        a->value[i] = (int)below(8);
+}
+
+/* The numbers as a tensor of some type in a file, compressed or not. */
+static void write_numbers(const numbers *a)
+{
+    static uint8_t values[MOST], data[16 * MOST];
+    simple s = { .name = "t", .dtype = tn_dtype_parse(types[below(sizeof types / sizeof *types)]),
+                 .rank = a->rank, .data = data };
+    memcpy(s.shape, a->shape, a->rank * sizeof *a->shape);
+    for (int64_t i = 0; i < count_of(a); i++)
+        values[i] = (uint8_t)a->value[i];
+    const tn_array to = { s.dtype, a->rank, a->shape, NULL }, from = { TN_UINT8, a->rank, a->shape, NULL };
+    CHECK(tn_cast(&to, data, &from, values, TN_LITTLE_ENDIAN, NULL, NULL) == TN_OK);
+    write_file("in.zt", (tn_create_options){ .replace = true, .encoding = below(3) ? TN_ENCODING_RAW
+                                                                                   : TN_ENCODING_ZSTD }, &s, 1);
+}
+
+static void any_order_of_steps_is_right_element_by_element(void)
+{
+    static void (*const steps[])(numbers *, chain *) = { slice, transpose, reshape, turn, restack, cast };
+    static numbers a;
+    for (int round = 0; round < 400; round++) {
+        chain c = { .count = 0 };
+        random_numbers(&a);
+        write_numbers(&a);
+        for (unsigned n = 1 + (unsigned)below(5); n > 0 && c.count < 9; n--)
+            steps[below(sizeof steps / sizeof *steps)](&a, &c);
+        tn_file *f = open_file("in.zt");
+        const tn_create_options create = { .size = sizeof create, .replace = true,
+                                           .jobs = 1 + (unsigned)below(2) };
+        const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = c.rules, .nrules = c.count,
+                                       .in_order = true, .encoding = TN_CHOOSE };
+        tn_error err = { .text = "" };
+        if (tn_convert(f, in_folder("out.zt").text, &o, NULL, &err)) {
+            for (size_t i = 0; i < c.count; i++)
+                print_error("%s \"%s\"\n", c.rules[i].step, c.rules[i].text);
+            fail_msg("%s", line_of(&err));
+        }
+        tn_close(f);
+        check_result(&a, &c);
+    }
+}
+
+static tn_status convert_by(const tn_rule *rules, size_t n, tn_error *err)
+{
+    static const float data[24] = { 1, 2, 3 };
+    static const simple tensors[] = {
+        { .name = "a.0", .dtype = TN_FLOAT32, .rank = 2, .shape = { 4, 6 }, .data = data },
+        { .name = "a.1", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 6 }, .data = data },
+        { .name = "b", .dtype = TN_UINT8, .rank = 1, .shape = { 6 }, .data = data },
+    };
+    write_file("in.zt", (tn_create_options){ .replace = true }, tensors, 3);
+    tn_file *f = open_file("in.zt");
+    const tn_create_options create = { .size = sizeof create, .replace = true };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = rules, .nrules = n };
+    tn_status status = tn_convert(f, in_folder("out.zt").text, &o, NULL, err);
+    tn_close(f);
+    return status;
+}
+
+static void what_does_not_fit_is_refused_with_a_reason(void)
+{
+    static const struct { tn_rule rule; const char *why; } cases[] = {
+        { { "slice", "a.0=9" }, "tensor \"a.0\": expected an index of dimension 0 from -4 to 3 but found 9" },
+        { { "slice", "b=0,0" }, "it has 1 dimension but the slice has 2" },
+        { { "transpose", "a.0=1,0,2" }, "it has 2 dimensions but the order has 3" },
+        { { "reshape", "a.0=5,5" }, "expected a shape of its 24 elements but found one of 25" },
+        { { "reshape", "a.0=5,-1" }, "its 24 elements are no multiple of 5" },
+        { { "concat", "c=a.0+b" }, "expected tensors of one type to join but found float32 and uint8 of \"b\"" },
+        { { "concat", "c=a.*,axis=1" }, "its shape does not fit that of \"a.1\"" },
+        { { "concat", "c=a.*,stack=0" }, "its shape does not fit that of \"a.1\"" },
+        { { "concat", "c=a.*,axis=2" }, "expected one of its 2 dimensions to join along but found 2" },
+        { { "concat", "c=x+y" }, "no tensor matches" },
+        { { "split", "a.0=x+y+z" }, "its 4 indices are no multiple of 3 pieces: name their sizes" },
+        { { "split", "a.0=x+y,sizes=1+2" }, "expected sizes of 4 indices together but found 3" },
+        { { "split", "b=x+y,axis=1" }, "expected one of its 1 dimensions to split but found 1" },
+        { { "split", "a.*=x+y" }, "x" },       /* two tensors of one name */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tn_error err = { .text = "" };
+        tn_status status = convert_by(&cases[i].rule, 1, &err);
+        if (!status || !strstr(line_of(&err), cases[i].why))
+            fail_msg("%s \"%s\": %s", cases[i].rule.step, cases[i].rule.text, line_of(&err));
+        CHECK(access(in_folder("out.zt").text, F_OK) != 0);
+    }
+}
+
+static void texts_that_are_no_rules_are_refused(void)
+{
+    static const tn_rule wrong[] = {
+        { "slice", "" }, { "slice", "a=1:2:0" }, { "slice", "a=1:2:-1" }, { "slice", "1:2:3:4" },
+        { "slice", "x" }, { "slice", "=1" }, { "transpose", "0,0" }, { "transpose", "1,2" },
+        { "transpose", "-1,0" }, { "transpose", "" }, { "reshape", "-1,-1" }, { "reshape", "-2" },
+        { "reshape", "1,,2" }, { "concat", "a+b" }, { "concat", "c=a++b" }, { "concat", "c.*=a+b" },
+        { "concat", "c=a+b,axis=x" }, { "concat", "c=a+b,axis=0,stack=0" }, { "concat", "c=a,sizes=1" },
+        { "split", "a" }, { "split", "a=b.*" }, { "split", "a=b+c,sizes=1" }, { "split", "a=b,unstack=0" },
+        { "split", "a=b+c,sizes=1+x" }, { "split", "a=b+c,sizes=1+2,sizes=1+2" }, { "turn", "a" },
+    };
+    static const tn_rule right[] = {
+        { "slice", "0" }, { "slice", ":" }, { "slice", "::2,-1,3:" }, { "transpose", "0" }, { "reshape", "-1" },
+        { "reshape", "0,3" }, { "concat", "c=a+b" }, { "concat", "l.*.w=l.*.e.*.w,stack=-1" },
+        { "split", "qkv.*=q.*+k.*+v.*,axis=-1,sizes=4+2+2" }, { "split", "w.*=e.*.*,unstack=0" },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tn_error err = { .text = "" };
+        if (tn_rule_check(&wrong[i], NULL, &err) != TN_ERR_ARGUMENT || !err.text[0])
+            fail_msg("%s \"%s\" is taken", wrong[i].step, wrong[i].text);
+    }
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++)
+        CHECK(tn_rule_check(&right[i], NULL, NULL) == TN_OK && tn_rule_makes(&right[i], NULL) == 0);
+}
+
+static void names_of_joined_tensors_are_in_the_order_of_their_numbers(void)
+{
+    static float data[12] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 };
+    static const char *const names[] = { "m.10.w", "m.9.w", "m.2.w", "n.3.w", "n.1.w" };
+    static const tn_rule rules[] = { { "concat", "*=*.*.w" } };
+    simple tensors[5];
+    for (int i = 0; i < 5; i++)
+        tensors[i] = (simple){ .name = names[i], .dtype = TN_FLOAT32, .rank = 1, .shape = { 1 }, .data = &data[i] };
+    write_file("in.zt", (tn_create_options){ .replace = true }, tensors, 5);
+    tn_file *f = open_file("in.zt");
+    const tn_convert_options o = { .size = sizeof o, .rules = rules, .nrules = 1 };
+    CHECK(tn_convert(f, in_folder("out.zt").text, &o, NULL, NULL) == TN_OK);
+    tn_close(f);
+    f = open_file("out.zt");
+    CHECK(tn_file_count(f) == 2);
+    const float m[] = { 2, 1, 0 }, n[] = { 4, 3 };
+    CHECK(memcmp(tn_file_find(f, "m")->parts[0].data, m, sizeof m) == 0);
+    CHECK(memcmp(tn_file_find(f, "n")->parts[0].data, n, sizeof n) == 0);
+    tn_close(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(any_order_of_steps_is_right_element_by_element),
+        IN_FOLDER(what_does_not_fit_is_refused_with_a_reason),
+        TEST(texts_that_are_no_rules_are_refused),
+        IN_FOLDER(names_of_joined_tensors_are_in_the_order_of_their_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
