@@ -32,6 +32,9 @@ tn_status tn_fail_nomem(tn_error *err);
             return tn_tried;               \
     } while (0)
 
+/* The same with TN_ERR_NOMEM, unless there is memory: a pointer that is not NULL. */
+#define TN_NEED(memory, err) TN_TRY((memory) ? TN_OK : tn_fail_nomem(err))
+
 /* These add a place to an error and return `status`:
  *
  *     return tn_in_tensor(check_parts(t, err), t->name, err);

@@ -156,8 +156,7 @@ unsigned tn_jobs_for(unsigned jobs, uint64_t items)
 tn_status tn_pool_new(unsigned jobs, tn_pool **pool, tn_error *err)
 {
     tn_pool *p = calloc(1, sizeof *p);
-    if (!p)
-        return tn_fail_nomem(err);
+    TN_NEED(p, err);
     p->jobs = jobs < MAX_JOBS ? jobs : MAX_JOBS;
     if (jobs == 0)
         p->jobs = tn_core_count();

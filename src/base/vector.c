@@ -7,18 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *tn_grow(void *items, size_t count, size_t *cap, size_t item_size)
+bool tn_grow(void *address_of_items, size_t count, size_t *cap, size_t item_size)
 {
     if (count < *cap)
-        return items;
+        return true;
     size_t room = *cap ? *cap : 8;
     uint64_t bytes;
     if (!tn_mul_u64(room, 2 * (uint64_t)item_size, &bytes) || bytes > SIZE_MAX)
-        return NULL;
-    void *moved = realloc(items, (size_t)bytes);
-    if (moved)
-        *cap = room * 2;
-    return moved;
+        return false;
+    void *items;
+    memcpy(&items, address_of_items, sizeof items);     /* a pointer of any type */
+    items = realloc(items, (size_t)bytes);
+    if (!items)
+        return false;
+    memcpy(address_of_items, &items, sizeof items);
+    *cap = room * 2;
+    return true;
 }
 
 enum { SMALLEST = 64 };

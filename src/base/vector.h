@@ -6,9 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Makes room for one more item: returns the (possibly moved) array, or NULL
- * with the old one still valid.  *cap is the room in items. */
-void *tn_grow(void *items, size_t count, size_t *cap, size_t item_size);
+/* Makes room for one more item in the array `items`, which may move; `cap` is its room in items.
+ * false: no memory, and the array is unchanged. */
+#define TN_GROW(items, count, cap) tn_grow(&(items), count, &(cap), sizeof *(items))
+bool tn_grow(void *address_of_items, size_t count, size_t *cap, size_t item_size);
 
 /* A byte string that is written from front to back.  A failed one stays
  * failed: write everything, test `bad` once.  Zero-initialise to begin. */

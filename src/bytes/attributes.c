@@ -205,8 +205,7 @@ tn_status tn_attributes_keep(tn_replaced what, int to, tn_lost *lost, tn_error *
     old_file old;
     char *buffer = malloc(3 * MOST);
     *lost = (tn_lost){ .text = "" };
-    if (!buffer)
-        return tn_fail_nomem(err);
+    TN_NEED(buffer, err);
     open_old(&old, &what);
     keep_all(&old, to, buffer, lost);
     if (old.fd >= 0)

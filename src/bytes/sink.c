@@ -246,8 +246,7 @@ tn_status tn_sink_check(const tn_sink *sink, tn_error *err)
 tn_status tn_sink_open_fd(int fd, tn_sink **sink, tn_error *err)
 {
     tn_sink *s = tn_sink_new();
-    if (!s)
-        return tn_fail_nomem(err);
+    TN_NEED(s, err);
     s->nameless = true;
     s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (s->fd < 0) {
@@ -262,8 +261,7 @@ tn_status tn_sink_open_fd(int fd, tn_sink **sink, tn_error *err)
 tn_status tn_sink_open_memory(tn_buf *out, tn_sink **sink, tn_error *err)
 {
     tn_sink *s = tn_sink_new();
-    if (!s)
-        return tn_fail_nomem(err);
+    TN_NEED(s, err);
     s->out = out;
     *sink = s;
     return TN_OK;

@@ -242,8 +242,7 @@ static void find_like(tn_sink_set *set, const char *like)
 tn_status tn_sink_set_open(const char *path, const char *like, tn_sink_set **set, tn_error *err)
 {
     tn_sink_set *s = calloc(1, sizeof *s);
-    if (!s)
-        return tn_fail_nomem(err);
+    TN_NEED(s, err);
     s->parking = -1;
     s->folder = open_folder_of(path);
     if (s->folder < 0) {
@@ -263,12 +262,8 @@ void tn_sink_set_limit(tn_sink_set *set, size_t limit)          { set->descripto
 
 tn_status tn_sink_set_add(tn_sink_set *set, tn_sink **sink, tn_error *err)
 {
-    tn_sink **grown = tn_grow(set->members, set->count, &set->cap, sizeof *grown);
-    if (grown)
-        set->members = grown;
-    tn_sink *s = grown ? tn_sink_new() : NULL;
-    if (!s)
-        return tn_fail_nomem(err);
+    tn_sink *s = TN_GROW(set->members, set->count, set->cap) ? tn_sink_new() : NULL;
+    TN_NEED(s, err);
     s->member.set = set;
     s->member.number = set->count;
     set->members[set->count++] = s;

@@ -28,8 +28,7 @@ static const tn_source_kind memory = { .close = close_memory };
 tn_status tn_source_open_memory(const void *data, size_t size, tn_source **source, tn_error *err)
 {
     tn_source *s = calloc(1, sizeof *s);
-    if (!s)
-        return tn_fail_nomem(err);
+    TN_NEED(s, err);
     *s = (tn_source){ .kind = &memory, .size = size, .base = size ? data : (const void *)"" };
     *source = s;
     return TN_OK;

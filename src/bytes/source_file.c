@@ -174,8 +174,7 @@ static tn_status share_descriptor(file *f, const char *path, tn_error *err)
     const char *kept = realpath(path, whole) ? whole : path;
     size_t n = strlen(kept) + 1;
     f->path = malloc(n);
-    if (!f->path)
-        return tn_fail_nomem(err);
+    TN_NEED(f->path, err);
     memcpy(f->path, kept, n);
     tn_fd_cache_add(cache, &f->cached);
     return TN_OK;

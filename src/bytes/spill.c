@@ -91,8 +91,7 @@ tn_status tn_spill_begin(tn_spill *s, uint64_t size, tn_error *err)
 {
     if (!fits_memory(s, size))
         return open_file(s, NULL, err);
-    if (!s->bytes)
-        return tn_fail_nomem(err);
+    TN_NEED(s->bytes, err);
     return size ? TN_OK : open_source(s, err);
 }
 

@@ -76,10 +76,8 @@ static void encode_array(encoder *e)
 
 static bool push_key(encoder *e, tn_text text)
 {
-    key *keys = tn_grow(e->keys, e->nkeys, &e->cap, sizeof *keys);
-    if (!keys)
+    if (!TN_GROW(e->keys, e->nkeys, e->cap))
         return tn_json_reject(e->j, TN_ERR_NOMEM, "out of memory");
-    e->keys = keys;
     e->keys[e->nkeys++] = (key){ text, e->j->pos };
     return true;
 }

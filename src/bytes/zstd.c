@@ -89,8 +89,7 @@ static tn_status stream_begin(void *state, int level, uint64_t total, unsigned j
     if (!z->out) {
         z->out_size = ZSTD_CStreamOutSize();
         z->out = malloc(z->out_size);
-        if (!z->out)
-            return tn_fail_nomem(err);
+        TN_NEED(z->out, err);
     }
     /* Without threads libzstd would split the data differently and give other bytes. */
     if (ZSTD_cParam_getBounds(ZSTD_c_nbWorkers).upperBound < 1)
@@ -158,8 +157,7 @@ static tn_status decode_begin(void *state, uint64_t largest, tn_error *err)
     z->largest = largest;
     if (!z->decompressor)
         z->decompressor = ZSTD_createDCtx();
-    if (!z->decompressor)
-        return tn_fail_nomem(err);
+    TN_NEED(z->decompressor, err);
     size_t code = ZSTD_DCtx_reset(z->decompressor, ZSTD_reset_session_and_parameters);
     if (!ZSTD_isError(code))
         code = ZSTD_DCtx_setParameter(z->decompressor, ZSTD_d_windowLogMax, largest_log());

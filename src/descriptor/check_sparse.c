@@ -114,8 +114,7 @@ static tn_status check_coo(tn_checker *c, tn_error *err)
     for (size_t i = 0; i < n; i++)
         check_coo_row(c, i);
     row *rows = calloc(n + 1, sizeof *rows);
-    if (!rows)
-        return tn_fail_nomem(err);
+    TN_NEED(rows, err);
     for (size_t i = 0; i < n; i++)
         rows[i] = (row){ s->indices + i * s->rank, i, s->rank };
     report_twice(c, "indices.data", rows, n);
@@ -168,8 +167,7 @@ static tn_status check_csr_rows(tn_checker *c, tn_error *err)
 {
     const tn_wia_sparse *s = &c->d->sparse;
     row *columns = calloc(s->nindices + 1, sizeof *columns);
-    if (!columns)
-        return tn_fail_nomem(err);
+    TN_NEED(columns, err);
     for (size_t i = 0; i < s->nindices; i++)
         columns[i] = (row){ s->indices + i, i, 1 };
     for (size_t i = 1; i < s->npointers; i++)

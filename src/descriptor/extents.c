@@ -112,8 +112,7 @@ static void sort_and_unite(tn_symbols *s)
 tn_status tn_symbols_init(tn_symbols *s, const tn_descriptor *d, tn_error *err)
 {
     *s = (tn_symbols){ .items = calloc(count_uses(d) + 1, sizeof *s->items) };
-    if (!s->items)
-        return tn_fail_nomem(err);
+    TN_NEED(s->items, err);
     collect(s, d);
     sort_and_unite(s);
     for (size_t i = 0; i < d->nconstraints; i++) {

@@ -23,9 +23,9 @@ void tn_wia_reject(tn_wia_reader *r, size_t at, const char *format, ...)
     tn_json_reject(&r->j, TN_ERR_CORRUPT, "%s", why);
 }
 
-void tn_wia_nomem(tn_wia_reader *r)
+bool tn_wia_nomem(tn_wia_reader *r)
 {
-    tn_json_reject(&r->j, TN_ERR_NOMEM, "out of memory");
+    return tn_json_reject(&r->j, TN_ERR_NOMEM, "out of memory");
 }
 
 void tn_wia_unexpected(tn_wia_reader *r, const char *expected)
@@ -141,12 +141,8 @@ tn_status tn_wia_fail(const tn_wia_reader *r, const char *text, size_t n, tn_err
 
 bool tn_wia_push_key(tn_wia_reader *r, tn_text key)
 {
-    tn_wia_key *keys = tn_grow(r->keys, r->nkeys, &r->keys_cap, sizeof *keys);
-    if (!keys) {
-        tn_wia_nomem(r);
-        return false;
-    }
-    r->keys = keys;
+    if (!TN_GROW(r->keys, r->nkeys, r->keys_cap))
+        return tn_wia_nomem(r);
     r->keys[r->nkeys++] = (tn_wia_key){ key, r->j.pos };
     return true;
 }
@@ -215,12 +211,10 @@ const char *tn_wia_raw(tn_wia_reader *r)
 
 void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key)
 {
-    tn_wia_extra *extra = tn_grow(r->extra, r->nextra, &r->extra_cap, sizeof *extra);
-    if (!extra) {
+    if (!TN_GROW(r->extra, r->nextra, r->extra_cap)) {
         tn_wia_nomem(r);
         return;
     }
-    r->extra = extra;
     if (tn_text_has_nul(key)) {
         tn_wia_reject(r, r->j.pos, "expected a key without NUL but found %s",
                       tn_quote(key.ptr, key.len).text);
@@ -417,12 +411,8 @@ double tn_wia_f64(tn_wia_reader *r)
 
 bool tn_wia_push(tn_wia_reader *r, uint64_t word)
 {
-    uint64_t *words = tn_grow(r->words, r->nwords, &r->words_cap, sizeof *words);
-    if (!words) {
-        tn_wia_nomem(r);
-        return false;
-    }
-    r->words = words;
+    if (!TN_GROW(r->words, r->nwords, r->words_cap))
+        return tn_wia_nomem(r);
     r->words[r->nwords++] = word;
     return true;
 }

@@ -79,14 +79,12 @@ static void read_constraint(tn_wia_reader *r, tn_text symbol)
         TN_WIA_VALUE("multiple_of", TN_WIA_I64, tn_wia_constraint, multiple_of)
     };
     const char *name = tn_wia_symbol(r, symbol, r->j.pos);
-    tn_wia_constraint *all = tn_grow(r->constraints, r->nconstraints, &r->constraints_cap, sizeof *all);
-    r->constraints = all ? all : r->constraints;
     const char *path = name ? tn_arena_printf(&r->set->arena, "shape.constraints.%s", name) : NULL;
-    if (!all || !path) {
+    if (!path || !TN_GROW(r->constraints, r->nconstraints, r->constraints_cap)) {
         tn_wia_nomem(r);
         return;
     }
-    tn_wia_constraint *own = &all[r->nconstraints++];
+    tn_wia_constraint *own = &r->constraints[r->nconstraints++];
     *own = (tn_wia_constraint){ .symbol = name, .max = INT64_MAX, .multiple_of = 1 };
     tn_wia_object(r, path, fields, TN_WIA_COUNT(fields), own);
 }

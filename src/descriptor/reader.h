@@ -94,7 +94,7 @@ void tn_wia_unique_keys(tn_wia_reader *r, size_t first);
 __attribute__((format(printf, 3, 4)))
 void tn_wia_reject(tn_wia_reader *r, size_t at, const char *format, ...);
 void tn_wia_unexpected(tn_wia_reader *r, const char *expected);
-void tn_wia_nomem(tn_wia_reader *r);
+bool tn_wia_nomem(tn_wia_reader *r);                            /* false */
 
 /* Where the next value begins. */
 size_t tn_wia_at(tn_wia_reader *r);

@@ -13,12 +13,10 @@ tn_status tn_descriptors_new(tn_descriptors **set, tn_error *err)
 
 tn_descriptor *tn_descriptors_add(tn_descriptors *set)
 {
-    tn_descriptor *items = tn_grow(set->items, set->count, &set->cap, sizeof *items);
-    if (!items)
+    if (!TN_GROW(set->items, set->count, set->cap))
         return NULL;
-    set->items = items;
-    items[set->count] = (tn_descriptor){ 0 };
-    return &items[set->count++];
+    set->items[set->count] = (tn_descriptor){ 0 };
+    return &set->items[set->count++];
 }
 
 void tn_descriptors_free(tn_descriptors *set)

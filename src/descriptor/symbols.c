@@ -102,8 +102,7 @@ static tn_status bind_symbol(tn_wia_constraint *c, const tn_wia_binding *binding
 static tn_status resolve_shape(tn_descriptor *d, const tn_symbols *symbols, tn_arena *arena, tn_error *err)
 {
     tn_wia_extent *own = tn_arena_zalloc(arena, d->rank, sizeof *own);
-    if (!own)
-        return tn_fail_nomem(err);
+    TN_NEED(own, err);
     for (uint32_t i = 0; i < d->rank; i++) {
         const char *symbol = d->dimensions[i].symbol;
         own[i].value = symbol ? tn_symbols_find(symbols, symbol)->max : d->dimensions[i].value;
@@ -141,8 +140,7 @@ static tn_status resolve_padding(tn_descriptor *d, tn_arena *arena, tn_error *er
         return TN_OK;
     int64_t *values = tn_arena_zalloc(arena, d->rank, sizeof *values);
     bool *dims = tn_arena_zalloc(arena, d->rank, sizeof *dims);
-    if (!values || !dims)
-        return tn_fail_nomem(err);
+    TN_NEED(values && dims, err);
     for (uint32_t i = 0; i < d->rank; i++) {
         values[i] = d->physical_shape[i] - d->dimensions[i].value;
         dims[i] = values[i] != 0;
@@ -211,13 +209,10 @@ static tn_status add_claims(claims *all, const tn_descriptor *d, size_t from, tn
     tn_symbols symbols;
     tn_status status = tn_symbols_init(&symbols, d, err);
     for (size_t i = 0; !status && i < symbols.count; i++) {
-        claim *grown = tn_grow(all->items, all->count, &all->cap, sizeof *grown);
-        if (!grown) {
+        if (TN_GROW(all->items, all->count, all->cap))
+            all->items[all->count++] = (claim){ .constraint = symbols.items[i], .from = from };
+        else
             status = tn_fail_nomem(err);
-            break;
-        }
-        all->items = grown;
-        all->items[all->count++] = (claim){ .constraint = symbols.items[i], .from = from };
     }
     tn_symbols_free(&symbols);
     return status;

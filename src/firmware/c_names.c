@@ -63,8 +63,7 @@ static tn_status take_words(const char *const *names, size_t n, tn_arena *arena,
         tn_c_words(names[i], words, sizeof words);
         const char *text = words[0] ? words : "unnamed";
         all[i] = (candidate){ tn_arena_text(arena, text, strlen(text)), i, strcmp(text, names[i]) == 0 };
-        if (!all[i].words)
-            return tn_fail_nomem(err);
+        TN_NEED(all[i].words, err);
     }
     qsort(all, n, sizeof *all, compare);
     return TN_OK;
@@ -87,8 +86,7 @@ static tn_status number(const candidate *all, size_t n, tn_arena *arena, const c
             snprintf(id, sizeof id, "%s_%llu", all[i].words, next++);
         while (bsearch(id, all, n, sizeof *all, compare_words));
         ids[all[i].index] = tn_arena_text(arena, id, strlen(id));
-        if (!ids[all[i].index])
-            return tn_fail_nomem(err);
+        TN_NEED(ids[all[i].index], err);
     }
     return TN_OK;
 }

@@ -271,8 +271,7 @@ static tn_status name_tensors(job *j, const char ***ids, tn_error *err)
     size_t n = tn_file_count(j->in);
     const char **names = tn_arena_zalloc(&j->arena, n, sizeof *names);
     *ids = tn_arena_zalloc(&j->arena, n, sizeof **ids);
-    if (!names || !*ids)
-        return tn_fail_nomem(err);
+    TN_NEED(names && *ids, err);
     for (size_t i = 0; i < n; i++)
         names[i] = tn_file_tensor(j->in, i)->name;
     return tn_c_identifiers(names, n, &j->arena, *ids, err);
@@ -524,8 +523,7 @@ static tn_status write_both(job *j, tn_error *err)
 static tn_status write_files(job *j, const char *folder, tn_error *err)
 {
     j->window = malloc(TN_WINDOW);
-    if (!j->window)
-        return tn_fail_nomem(err);
+    TN_NEED(j->window, err);
     const char *suffix = j->o.binary ? ".bin" : ".c";
     TN_TRY(tn_c_files_open(&j->files, folder, j->name, suffix, j->o.replace, err));
     tn_sink_listen(j->files.first.sink, (tn_listener){ j->o.note, j->o.context, j->files.first.path });
@@ -592,8 +590,7 @@ tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_o
 {
     tn_error own;
     job *j = calloc(1, sizeof *j);
-    if (!j)
-        return tn_fail_nomem(err);
+    TN_NEED(j, err);
     err = err ? err : &own;
     j->in = file;
     tn_status status = take_options(j, given, err);

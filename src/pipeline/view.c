@@ -261,10 +261,7 @@ tn_status tn_needs_add(tn_needs *n, uint32_t shard, uint64_t offset, uint64_t si
             return TN_OK;
         }
     }
-    void *list = tn_grow(n->list, n->count, &n->cap, sizeof *n->list);
-    if (!list)
-        return tn_fail_nomem(err);
-    n->list = list;
+    TN_NEED(TN_GROW(n->list, n->count, n->cap), err);
     n->list[n->count].shard = shard;
     n->list[n->count].offset = offset;
     n->list[n->count++].size = size;

@@ -86,10 +86,7 @@ tn_status tn_walk_check(tn_walk *w, tn_error *err)
 
 static tn_status push(tn_items *items, tn_item item, tn_error *err)
 {
-    tn_item *grown = tn_grow(items->list, items->count, &items->cap, sizeof item);
-    if (!grown)
-        return tn_fail_nomem(err);
-    items->list = grown;
+    TN_NEED(TN_GROW(items->list, items->count, items->cap), err);
     items->list[items->count++] = item;
     return TN_OK;
 }

@@ -59,8 +59,7 @@ static tn_status set_scales(const tn_scaled_job *j, affine_state *a, tn_error *e
     a->zero = (int32_t *)(void *)p->zero.data;
     if (!a->scale && a->index.count) {
         a->own = calloc((size_t)a->index.count, sizeof(float) + sizeof(int32_t));
-        if (!a->own)
-            return tn_fail_nomem(err);
+        TN_NEED(a->own, err);
         a->scale = a->own;
         a->zero = p->d->has_zero ? (int32_t *)(void *)(a->scale + a->index.count) : NULL;
     }
@@ -89,8 +88,7 @@ static tn_status set_plans(const tn_scaled_job *j, affine_state *a, tn_error *er
 static tn_status prepare(tn_scaled_job *j, tn_error *err)
 {
     affine_state *a = j->state = calloc(1, sizeof *a);
-    if (!a)
-        return tn_fail_nomem(err);
+    TN_NEED(a, err);
     tn_status status = set_scales(j, a, err);
     if (status == TN_OK && j->plan.o.rule != TN_SCALE_GIVEN)
         status = find_scales(j, a, err);
@@ -125,8 +123,7 @@ static tn_status copy_scales(tn_part_values *v, tn_affine_task *task, tn_error *
     const tn_scaled_plan *p = v->plan;
     size_t scales = (size_t)p->scale.nbytes, zeros = p->zero.data ? (size_t)p->zero.nbytes : 0;
     uint8_t *copy = v->scales = malloc(scales + zeros + 1);
-    if (!copy)
-        return tn_fail_nomem(err);
+    TN_NEED(copy, err);
     if (scales)
         memcpy(copy, p->scale.data, scales);
     if (zeros)
@@ -144,8 +141,7 @@ static tn_status open(tn_part_values *v, tn_error *err)
     TN_TRY(copy_scales(v, &task, err));
     tn_affine_plan *plan = malloc(sizeof *plan);
     v->affine = plan;
-    if (!plan)
-        return tn_fail_nomem(err);
+    TN_NEED(plan, err);
     TN_TRY(tn_affine_plan_make(plan, &task, err));
     plan->stream = v->stream;
     return TN_OK;

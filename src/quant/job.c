@@ -71,8 +71,7 @@ tn_status tn_scratch_fit(const job *j, scratch *w, tn_error *err)
         w->block = malloc(size);
         w->size = w->block ? size : 0;
     }
-    if (!w->block)
-        return tn_fail_nomem(err);
+    TN_NEED(w->block, err);
     lay_out_arrays(j, w);
     return TN_OK;
 }
@@ -149,8 +148,7 @@ static tn_status set_last(job *j, uint64_t n, tn_error *err)
     tn_last_codes(j->plan.d, codes);
     for (unsigned k = 0; k < 2; k++) {
         j->last[k] = calloc(1, (size_t)tn_packed_bytes(n, bits));
-        if (!j->last[k])
-            return tn_fail_nomem(err);
+        TN_NEED(j->last[k], err);
         for (uint64_t i = 0; i < n; i++)
             tn_code_put(j->last[k], i, bits, codes[k]);
     }
@@ -253,8 +251,7 @@ tn_status tn_scaled_job_new(const tn_scaled_work *work, job **out, tn_error *err
 {
     const tn_scaled_plan *p = work->plan;
     job *j = *out = calloc(1, sizeof *j);       /* too large for a stack */
-    if (!j)
-        return tn_fail_nomem(err);
+    TN_NEED(j, err);
     *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p),
                 .rotates = tn_scaled_rotates(p), .by_items = work->by_items };
     j->wants_values = tn_dtype_get(work->dst_type) && (work->dst || j->by_items);

@@ -139,8 +139,7 @@ tn_status tn_scale_tally_new(const tn_affine *affine, const tn_quantize_options 
     tn_quantize_options own = { 0 };
     TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &own, options, err));
     tn_scale_tally *t = malloc(sizeof *t);
-    if (!t)
-        return tn_fail_nomem(err);
+    TN_NEED(t, err);
     *t = (tn_scale_tally){
         .affine = *affine, .index = index, .symmetric = affine->symmetric, .kernels = tn_quant_kernels_get(),
         .from = tn_dtype_get(from), .options = own,
@@ -615,8 +614,7 @@ tn_status tn_scale_search(tn_scale_tally *tally, const tn_scale_source *source, 
     bool again = true;
     s.jobs = threads_for(&s, jobs, tn_scale_tally_bytes(tally));
     s.tallies = calloc(s.jobs, sizeof *s.tallies);
-    if (!s.tallies)
-        return tn_fail_nomem(err);
+    TN_NEED(s.tallies, err);
     s.tallies[0] = tally;
     tn_status status = tn_pool_new(s.jobs, &s.pool, err);
     for (unsigned i = 1; i < s.jobs && status == TN_OK; i++)

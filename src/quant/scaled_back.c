@@ -40,8 +40,7 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
 tn_status tn_quantizer_decode(const tn_scaled_work *w, tn_error *err)
 {
     job *j = calloc(1, sizeof *j);      /* too large for a stack */
-    if (!j)
-        return tn_fail_nomem(err);
+    TN_NEED(j, err);
     const tn_ordered task = { .work = work, .context = j };
     *j = (job){ .work = w, .size = tn_dtype_get(w->dst_type)->bits / 8,
                 .values = malloc(tn_pool_jobs(w->pool) * sizeof *j->values * ITEM) };

@@ -87,8 +87,7 @@ tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*rele
         return tn_fail(err, TN_ERR_ARGUMENT, "%llu bytes are more than memory can have",
                        (unsigned long long)bytes);
     tn_buffer *b = new_buffer(&tn_provider_private, bytes);
-    if (!b)
-        return tn_fail_nomem(err);
+    TN_NEED(b, err);
     b->data = data;
     b->flags = read_only ? TN_MEM_READ_ONLY : 0;
     b->release = release;
@@ -249,8 +248,7 @@ tn_status tn_buffer_import(tn_exported *exported, bool allow_file, tn_buffer **b
         return tn_fail(err, TN_ERR_LIMIT, "a handle for %llu bytes: expected at most %llu",
                        (unsigned long long)exported->bytes, (unsigned long long)MAX_BYTES);
     tn_buffer *b = new_buffer(provider, exported->bytes);
-    if (!b)
-        return tn_fail_nomem(err);
+    TN_NEED(b, err);
     b->offset = exported->offset;
     tn_status status = provider->import(b, exported, allow_file, err);
     if (status) {

@@ -121,8 +121,7 @@ static int allow(scmp_filter_ctx filter, const allowance *a)
 static tn_status confine(const allowance *const *list, size_t n, tn_error *err)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    if (!filter)
-        return tn_fail_nomem(err);
+    TN_NEED(filter, err);
     int problem = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
     if (!problem)               /* abort(), but of nobody else */
         problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,

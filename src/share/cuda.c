@@ -138,8 +138,7 @@ static tn_status acquire(tn_buffer *b, tn_error *err)
     if (!query(&why))
         return tn_fail(err, TN_ERR_UNSUPPORTED, "cuda_ipc is not available: %s", why);
     memory *m = calloc(1, sizeof *m);
-    if (!m)
-        return tn_fail_nomem(err);
+    TN_NEED(m, err);
     CUresult result = cuda.cuDevicePrimaryCtxRetain(&m->context, driver.device);
     if (result)
         free(m);

@@ -141,8 +141,7 @@ tn_status tn_dlpack_export(const tn_array *array, tn_buffer *buffer, uint64_t of
         return status;
     size_t row = array->rank * sizeof *settled;
     exported *e = malloc(sizeof *e + 2 * row);
-    if (!e)
-        return tn_fail_nomem(err);
+    TN_NEED(e, err);
     if (row) {
         memcpy(e->extents, array->shape, row);
         memcpy(e->extents + array->rank, settled, row);

@@ -62,8 +62,7 @@ static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_err
     if (options->flags & TN_MEM_PINNED)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of type metal_shared cannot be pinned");
     IOSurfaceRef surface = create(b->size);
-    if (!surface)
-        return tn_fail_nomem(err);
+    TN_NEED(surface, err);
     uint64_t address = (uintptr_t)IOSurfaceGetBaseAddress(surface);
     if (address & (options->alignment - 1)) {
         CFRelease(surface);

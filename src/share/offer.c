@@ -55,8 +55,7 @@ static tn_status take_options(tn_offer *o, const char *path, const tn_offer_opti
 tn_status tn_share_offer(const char *path, const tn_offer_options *options, tn_offer **offer, tn_error *err)
 {
     tn_offer *o = calloc(1, sizeof *o);
-    if (!o)
-        return tn_fail_nomem(err);
+    TN_NEED(o, err);
     o->stop = -1;
     o->socket = (tn_server_socket){ .fd = -1, .folder = -1 };
     tn_status status = take_options(o, path, options, err);
@@ -121,9 +120,8 @@ static tn_status add_item(tn_offer *o, const char *name, const tn_wire *packet, 
                           tn_error *err)
 {
     tn_offered item = { .name = strdup(name), .fd = fd, .in_place = packet->in_place, .buffer = buffer };
-    tn_offered *items = tn_grow(o->items, o->nitems, &o->item_cap, sizeof *items);
-    o->items = items ? items : o->items;
-    tn_status status = items && item.name ? tn_wire_encode(packet, &item.packet, err) : tn_fail_nomem(err);
+    bool room = TN_GROW(o->items, o->nitems, o->item_cap) && item.name;
+    tn_status status = room ? tn_wire_encode(packet, &item.packet, err) : tn_fail_nomem(err);
     if (status)
         free_item(&item);
     else

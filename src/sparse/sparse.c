@@ -283,8 +283,7 @@ static tn_status point(tn_sparse_conversion *r, tn_pool *pool, tn_error *err)
     if (r->to != TN_FORM_CSR)
         return TN_OK;
     r->pointers = tn_lines_alloc(r->parts[2].nbytes);
-    if (!r->pointers)
-        return tn_fail_nomem(err);
+    TN_NEED(r->pointers, err);
     tn_status status = tn_sparse_point(r, pool, err);
     free(r->row_ends);
     r->row_ends = NULL;
@@ -337,8 +336,7 @@ static tn_status start(const request *q, tn_pool *pool, tn_sparse_conversion **c
     TN_TRY(check_options(o, err));
     TN_TRY(check_source(q->source, q->form, &nbytes, err));
     tn_sparse_conversion *r = calloc(1, sizeof *r);
-    if (!r)
-        return tn_fail_nomem(err);
+    TN_NEED(r, err);
     take_source(r, q->source);
     r->to = q->form;
     r->kernels = tn_sparse_kernels_get();

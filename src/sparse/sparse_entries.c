@@ -202,8 +202,7 @@ tn_status tn_entries_check(const tn_tensor *tensor, tn_pool *pool, tn_entry_orde
     checking c = { .v = tn_entry_view_of(tensor), .order = order };
     *order = (tn_entry_order){ .ascending = true };
     c.found = calloc(tn_pool_results(pool), sizeof *c.found);
-    if (!c.found)
-        return tn_fail_nomem(err);
+    TN_NEED(c.found, err);
     const tn_ordered pointers = { .work = check_pointers, .context = &c };
     const tn_ordered indices = { .work = check_span, .emit = keep_first, .context = &c };
     tn_status status = TN_OK;

@@ -332,10 +332,7 @@ static tn_status add_piece(sorting *s, piece p, tn_error *err)
         last->keys = join(last->keys, p.keys);
         return TN_OK;
     }
-    piece *grown = tn_grow(s->pieces, s->npieces, &s->cap, sizeof *grown);
-    if (!grown)
-        return tn_fail_nomem(err);
-    s->pieces = grown;
+    TN_NEED(TN_GROW(s->pieces, s->npieces, s->cap), err);
     s->pieces[s->npieces++] = p;
     return TN_OK;
 }

@@ -210,12 +210,8 @@ tn_status tn_writer_add_obsolete(tn_writer *w, const char *name, tn_error *err)
     struct stat st;
     if (!look_beside(w->path, name, &st))
         return TN_OK;
-    tn_obsolete *grown = tn_grow(w->obsolete, w->nobsolete, &w->obsolete_cap, sizeof *grown);
     const char *copy = tn_arena_text(&w->arena, name, strlen(name));
-    if (grown)
-        w->obsolete = grown;
-    if (!grown || !copy)
-        return tn_fail_nomem(err);
+    TN_NEED(copy && TN_GROW(w->obsolete, w->nobsolete, w->obsolete_cap), err);
     w->obsolete[w->nobsolete++] = (tn_obsolete){ copy, identity_of_old(w, name, &st) };
     return TN_OK;
 }
@@ -245,12 +241,8 @@ typedef struct strays {
 
 static void keep_stray(strays *all, const char *name)
 {
-    char **grown = tn_grow(all->names, all->count, &all->cap, sizeof *grown);
-    if (!grown)
-        return;                 /* one less to report */
-    all->names = grown;
-    char *copy = strdup(name);
-    if (copy)
+    char *copy = TN_GROW(all->names, all->count, all->cap) ? strdup(name) : NULL;
+    if (copy)                   /* else one less to report */
         all->names[all->count++] = copy;
 }
 

@@ -503,12 +503,10 @@ tn_status tn_meta_parse_map(tn_text cbor, uint64_t at, tn_arena *arena, const tn
     tn_cbor_init(&c, cbor.ptr, cbor.len, arena);
     tn_cbor_map(&c);
     while (next_meta(&c, &m)) {
-        tn_meta *grown = tn_grow(items, count, &cap, sizeof *items);
-        if (!grown) {
+        if (!TN_GROW(items, count, cap)) {
             tn_cbor_reject(&c, TN_ERR_NOMEM, "out of memory");
             break;
         }
-        items = grown;
         items[count++] = m;
     }
     tn_status status = c.status ? tn_cbor_fail(&c, at, err) : tn_meta_check_unique(items, count, at, err);

@@ -166,10 +166,7 @@ tn_status tn_writer_add_meta(tn_writer *w, const tn_meta *meta, tn_error *err)
     tn_status ready = still_declaring(w, err);
     if (ready)
         return ready;
-    tn_meta *grown = tn_grow(w->meta, w->nmeta, &w->meta_cap, sizeof *grown);
-    if (!grown)
-        return tn_fail_nomem(err);
-    w->meta = grown;
+    TN_NEED(TN_GROW(w->meta, w->nmeta, w->meta_cap), err);
     tn_status status = copy_meta(w, meta, &w->meta[w->nmeta], err);
     w->nmeta += !status;
     return settle(w, status, err);
@@ -386,10 +383,7 @@ static tn_status keep_whole(tn_writer *w, const tn_tensor *t, tn_out_entry *e, t
 
 static tn_status add_entry(tn_writer *w, const tn_out_entry *e, tn_error *err)
 {
-    tn_out_entry *grown = tn_grow(w->entries, w->count, &w->cap, sizeof *grown);
-    if (!grown)
-        return tn_fail_nomem(err);
-    w->entries = grown;
+    TN_NEED(TN_GROW(w->entries, w->count, w->cap), err);
     w->entries[w->count] = *e;
     size_t other = tn_names_add(&w->names, w, entry_name, w->count);
     if (other == TN_NAMES_NOMEM)
@@ -431,10 +425,7 @@ static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *
 
 static tn_status add_parts(tn_writer *w, const tn_tensor *t, const tn_stored_as *how, tn_error *err)
 {
-    uint32_t *grown = tn_grow(w->first_entry, w->ntensors, &w->tensor_cap, sizeof *grown);
-    if (!grown)
-        return tn_fail_nomem(err);
-    w->first_entry = grown;
+    TN_NEED(TN_GROW(w->first_entry, w->ntensors, w->tensor_cap), err);
     w->first_entry[w->ntensors] = (uint32_t)w->count;
     tn_status status = TN_OK;
     for (uint32_t k = 0; k < t->nparts && !status; k++) {
@@ -487,10 +478,8 @@ tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
 
 tn_out_file *tn_writer_next_file(tn_writer *w)
 {
-    tn_out_file *grown = tn_grow(w->files, w->nfiles, &w->files_cap, sizeof *grown);
-    if (!grown)
+    if (!TN_GROW(w->files, w->nfiles, w->files_cap))
         return NULL;
-    w->files = grown;
     w->files[w->nfiles] = (tn_out_file){ .path = NULL };
     return &w->files[w->nfiles];
 }

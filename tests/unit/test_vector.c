@@ -7,7 +7,7 @@ static void an_array_grows_one_by_one(void)
     int *items = NULL;
     size_t cap = 0;
     for (size_t n = 0; n < 1000; n++) {
-        items = tn_grow(items, n, &cap, sizeof *items);
+        assert_true(TN_GROW(items, n, cap));
         assert_non_null(items);
         CHECK(cap > n);
         items[n] = (int)n;
@@ -19,10 +19,10 @@ static void an_array_grows_one_by_one(void)
 
 static void an_array_that_cannot_grow_stays(void)
 {
-    int one = 1;
+    int one = 1, *items = &one;
     size_t cap = SIZE_MAX / sizeof one;
-    CHECK(tn_grow(&one, cap, &cap, sizeof one) == NULL);
-    CHECK(cap == SIZE_MAX / sizeof one && one == 1);
+    CHECK(!TN_GROW(items, cap, cap));
+    CHECK(cap == SIZE_MAX / sizeof one && items == &one && one == 1);
 }
 
 static void bytes_are_put_one_behind_the_other(void)

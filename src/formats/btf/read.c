@@ -188,8 +188,7 @@ static tn_status take_coo(reader *r, record *s, const tn_dims *dims, tn_error *e
         return err->status;
     s->indices.nbytes = extent.size;
     s->indices.stored = tn_file_keep_stored(r->file, &extent, NULL);
-    if (!s->indices.stored)
-        return tn_fail_nomem(err);
+    TN_NEED(s->indices.stored, err);
     if (take_dims(r, s, 1, "number of values", &count, err))
         return err->status;
     if (count.dims[0] != shape[0])
@@ -211,8 +210,7 @@ static tn_status take_record(reader *r, record *s, tn_error *err)
         return err->status;
     s->e.rank = dims.rank;
     s->e.shape = tn_dims_keep(&dims, &f->arena, last->shape, last->rank);
-    if (!s->e.shape)
-        return tn_fail_nomem(err);
+    TN_NEED(s->e.shape, err);
     if (s->layout != BTF_DENSE && take_coo(r, s, &dims, err))
         return err->status;
     const tn_array elements = { .dtype = s->e.dtype, .rank = s->e.rank, .shape = s->e.shape };
@@ -224,10 +222,7 @@ static tn_status take_record(reader *r, record *s, tn_error *err)
 
 static tn_status note_record(reader *r, uint64_t begin, uint64_t end, tn_error *err)
 {
-    tn_piece *grown = tn_grow(r->records, r->count, &r->cap, sizeof *grown);
-    if (!grown)
-        return tn_fail_nomem(err);
-    r->records = grown;
+    TN_NEED(TN_GROW(r->records, r->count, r->cap), err);
     r->disordered |= r->count && begin < r->records[r->count - 1].end;
     r->records[r->count] = (tn_piece){ .begin = begin, .end = end, .number = r->count };
     r->count++;

@@ -128,8 +128,7 @@ static tn_status open_idx(tn_file *f, tn_error *err)
         .stored = { .offset = h.size, .size = follow, .type = tn_dtype_get(h.dtype)->name,
                     .order = TN_BIG_ENDIAN },
     };
-    if (!e.name || !e.shape)
-        return tn_fail_nomem(err);
+    TN_NEED(e.name && e.shape, err);
     tn_status status = tn_in_tensor(check_size(&e, follow, err), e.name, err);
     return status ? status : tn_file_add(f, &e, err);
 }

@@ -264,8 +264,7 @@ static tn_status add_tensor(tn_mtx_reader *r)
     tn_entry e = { .name = r->name ? r->name : tn_file_stem(r->file, TN_MTX_SUFFIX), .dtype = r->dtype,
                    .rank = 2, .shape = shape, .layout = r->layout, .meta = r->meta,
                    .nmeta = (uint32_t)r->nmeta };
-    if (!shape || !list || !e.name)
-        return tn_fail_nomem(r->err);
+    TN_NEED(shape && list && e.name, r->err);
     const tn_array matrix = { .dtype = r->dtype, .rank = 2, .shape = shape };
     const tn_array entries_only = { .dtype = r->dtype, .rank = 1, .shape = list };
     const tn_array places = { .dtype = r->index, .rank = 2, .shape = list };

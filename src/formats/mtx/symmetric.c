@@ -71,8 +71,7 @@ static tn_status check_pair(const tn_mtx_matrix *m, const place *p, size_t n, si
 static tn_status check_entries(const tn_mtx_matrix *m, tn_error *err)
 {
     place *places = calloc(m->entries ? m->entries : 1, sizeof *places);
-    if (!places)
-        return tn_fail_nomem(err);
+    TN_NEED(places, err);
     for (uint64_t i = 0; i < m->entries; i++) {
         uint64_t row = tn_mtx_index(m, i, 0), column = tn_mtx_index(m, i, 1);
         places[i] = (place){ row > column ? row : column, tn_min_u64(row, column), i };

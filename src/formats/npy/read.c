@@ -33,8 +33,7 @@ static bool is_line(uint32_t rank, const int64_t *shape)
 static tn_status set_fortran_strides(tn_file *f, tn_entry *e, tn_error *err)
 {
     int64_t *stride = tn_arena_zalloc(&f->arena, e->rank, sizeof *stride), step = 1;
-    if (!stride)
-        return tn_fail_nomem(err);
+    TN_NEED(stride, err);
     for (uint32_t i = 0; i < e->rank; i++) {
         stride[i] = step;
         step *= e->shape[i];
@@ -94,8 +93,7 @@ static tn_status load_header(tn_file *f, tn_npy_header *h, tn_error *err)
         return tn_fail_at(err, TN_ERR_TRUNCATED, 8, "the header ends at %zu but the file has %llu bytes", n,
                           (unsigned long long)size);
     uint8_t *bytes = tn_arena_alloc(&f->arena, n);
-    if (!bytes)
-        return tn_fail_nomem(err);
+    TN_NEED(bytes, err);
     have = have < n ? have : n;
     memcpy(bytes, head, have);
     tn_status status = tn_source_read(source, have, bytes + have, n - have, err);
@@ -121,8 +119,7 @@ static tn_status open_npy(tn_file *f, tn_error *err)
     if (h.never)
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, h.type_at, "%s", h.never);
     e.name = h.name ? h.name : tn_file_stem(f, TN_NPY_SUFFIX);
-    if (!e.name)
-        return tn_fail_nomem(err);
+    TN_NEED(e.name, err);
     uint64_t available = tn_source_size(f->shards[0].source) - h.size;
     if (tn_npy_describe(f, &h, available, &e, err))
         return tn_in_tensor(err->status, e.name, err);

@@ -87,8 +87,7 @@ static tn_status frame(tn_writer *w, const tn_buf *text, uint64_t before, tn_tex
                          "alignment, or leave out metadata or a long name",
                          length, TN_NPY_NUMPY_MAX);
     uint8_t *bytes = tn_arena_alloc(&w->arena, prefix + length);
-    if (!bytes)
-        return tn_fail_nomem(err);
+    TN_NEED(bytes, err);
     memset(bytes, ' ', prefix + length);
     memcpy(bytes, TN_NPY_MAGIC, TN_NPY_MAGIC_BYTES);
     bytes[6] = ascii ? 1 : 3;
@@ -148,8 +147,7 @@ tn_status tn_npy_plan(tn_writer *w, tn_error *err)
 {
     tn_text *header = tn_arena_zalloc(&w->arena, 1, sizeof *header);
     tn_out_entry *e = w->entries;
-    if (!header)
-        return tn_fail_nomem(err);
+    TN_NEED(header, err);
     if (check_count(w, err))
         return err->status;
     tn_npy_array array = tn_npy_array_of(e);

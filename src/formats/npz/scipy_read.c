@@ -256,8 +256,7 @@ static tn_status take_columns(matrix *m, tn_error *err)
     };
     const tn_stored_more more = { .columns = tn_arena_copy(&m->file->arena, both, sizeof both) };
     indices.stored = tn_file_keep_stored(m->file, &(tn_stored){ .type = both[0].stored->type }, &more);
-    if (!indices.array.shape || !more.columns || !indices.stored)
-        return tn_fail_nomem(err);
+    TN_NEED(indices.array.shape && more.columns && indices.stored, err);
     add_companion(m, "indices", &indices);
     return TN_OK;
 }
@@ -297,8 +296,7 @@ static tn_status replace_all(matrix *m, tn_error *err)
         .stored = *data->parts[0].stored, .more = *tn_stored_more_of(&data->parts[0]),
         .meta = data->meta, .nmeta = data->nmeta,
     };
-    if (!e.name)
-        return tn_fail_nomem(err);
+    TN_NEED(e.name, err);
     tn_entry_make_sparse(&e, tn_form_parse(m->format), data->shape, m->companions, m->ncompanions);
     f->count = 0;
     return tn_file_add(f, &e, err);

@@ -132,8 +132,7 @@ tn_status tn_scipy_plan(tn_writer *w, tn_error *err)
 {
     uint32_t file;
     plan *p = tn_arena_zalloc(&w->arena, 1, sizeof *p);
-    if (!p)
-        return tn_fail_nomem(err);
+    TN_NEED(p, err);
     if (check(w, err))
         return err->status;
     const tn_tensor *t = w->entries[0].more->whole;

@@ -48,8 +48,7 @@ tn_status tn_npz_plan(tn_writer *w, tn_error *err)
     uint32_t file;
     uint64_t at = 0;
     tn_npz_member *members = tn_arena_zalloc(&w->arena, w->count, sizeof *members);
-    if (!members)
-        return tn_fail_nomem(err);
+    TN_NEED(members, err);
     if (tn_writer_check_file_meta(w, "npz", err) || tn_writer_add_file(w, w->path, &file, err))
         return err->status;
     for (size_t i = 0; i < w->count; i++) {

@@ -53,8 +53,7 @@ size_t tn_raw_numbers_size(const tn_descriptor *d)
 tn_status tn_raw_numbers_open(tn_raw_numbers *n, tn_file *file, size_t size, tn_error *err)
 {
     uint8_t *block = tn_arena_alloc(&file->arena, size + ALIGN - 1);
-    if (!block)
-        return tn_fail_nomem(err);
+    TN_NEED(block, err);
     n->file = file;
     n->bytes = block + (ALIGN - (uintptr_t)block % ALIGN) % ALIGN;
     return tn_file_add_decoded(file, n->bytes, size, &n->shard, err);
@@ -157,8 +156,7 @@ tn_status tn_raw_take_scales(tn_raw_numbers *n, const tn_descriptor *d, tn_entry
     const int64_t *shape = tn_arena_copy(arena, &count, sizeof count);
     uint8_t *to;
     e->scaling = tn_arena_copy(arena, &scaling, sizeof scaling);
-    if (!parts || !shape || !e->scaling)
-        return tn_fail_nomem(err);
+    TN_NEED(parts && shape && e->scaling, err);
     parts[0] = next_part(n, "scale", (tn_array){ .dtype = TN_FLOAT32, .rank = rank, .shape = shape }, &to);
     tn_status status = take_scales(q, e, to, err);
     if (!status && has_zeros(q)) {
@@ -233,8 +231,7 @@ tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype
     const int64_t *own = tn_arena_copy(&n->file->arena, extents, sizeof extents);
     tn_part *parts = tn_arena_zalloc(&n->file->arena, 2, sizeof *parts);
     tn_dtype index = s->index_type;
-    if (!own || !parts)
-        return tn_fail_nomem(err);
+    TN_NEED(own && parts, err);
     if (!coo && choose_index(s, e, given, &index, err))
         return err->status;
     const tn_array indices = { .dtype = index, .rank = coo ? 2 : 1, .shape = own };

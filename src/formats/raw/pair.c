@@ -81,8 +81,7 @@ static tn_status fail_exists(tn_writer *w, const char *name, tn_error *err)
 tn_status tn_raw_plan_old(tn_writer *w, bool *replaces, tn_error *err)
 {
     const char *plain = tn_raw_member_name(w, 0, NULL);
-    if (!plain)
-        return tn_fail_nomem(err);
+    TN_NEED(plain, err);
     if (w->dry_run)
         return TN_OK;
     bool taken = tn_exists_beside(w->path, plain);

@@ -76,8 +76,7 @@ tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *ar
                               ": expected the plain name of a file in the same folder but found %s",
                               j.status ? "something else" : tn_quote(text.ptr, text.len).text);
         *name = tn_arena_text(arena, text.ptr, text.len);
-        if (!*name)
-            return tn_fail_nomem(err);
+        TN_NEED(*name, err);
     }
     return TN_OK;               /* other faults are reported by take_own() */
 }
@@ -108,8 +107,7 @@ static tn_status locate(reader *r, tn_text text, tn_error *err)
     size_t n = tn_descriptors_count(r->set);
     uint64_t *at = tn_arena_zalloc(&r->file->arena, n, sizeof *at);
     tn_json j;
-    if (!at)
-        return tn_fail_nomem(err);
+    TN_NEED(at, err);
     tn_json_init(&j, text.ptr, text.len, &r->file->arena);
     bool list = tn_json_peek(&j) == TN_JSON_ARRAY;
     if (list)
@@ -170,8 +168,7 @@ static tn_status open_data(reader *r, tn_error *err)
     if (tn_raw_data_name(&r->set->items[0], r->at[0], &f->arena, &name, err))
         return err->status;
     const char *path = tn_raw_data_path(f->shards[0].path, name, &f->arena);
-    if (!path)
-        return tn_fail_nomem(err);
+    TN_NEED(path, err);
     tn_status status = tn_file_add_shard(f, path, &r->data, err);
     size_t n = strlen(f->shards[0].path), suffix = strlen(SIDECAR);
     if (status == TN_ERR_IO && n > suffix && tn_ends_with(f->shards[0].path, SIDECAR))
@@ -202,8 +199,7 @@ static tn_status take_shape(reader *r, subject *s, tn_error *err)
     bool sparse = d->sparse.format != NULL;
     uint32_t rank = sparse ? d->sparse.rank : d->rank;
     int64_t *shape = tn_arena_zalloc(&r->file->arena, rank, sizeof *shape);
-    if (!shape)
-        return tn_fail_nomem(err);
+    TN_NEED(shape, err);
     for (uint32_t i = 0; i < rank; i++)
         shape[i] = sparse ? d->sparse.shape[i] : d->dimensions[i].value;
     s->e.rank = rank;
@@ -265,8 +261,7 @@ static tn_status place(reader *r, subject *s, tn_error *err)
     if (!nbytes || (!padded && !d->strides))
         return TN_OK;
     int64_t *stride = tn_arena_zalloc(&r->file->arena, e->rank, sizeof *stride);
-    if (!stride)
-        return tn_fail_nomem(err);
+    TN_NEED(stride, err);
     if (d->strides && take_strides(s, stride, err))
         return err->status;
     if (d->strides && !is_dense(e->rank, extents, stride))
@@ -433,8 +428,7 @@ static tn_status keep_other_properties(reader *r, const tn_descriptor *d, tn_pro
 {
     tn_arena *arena = &r->file->arena;
     tn_wia_extra *extra = tn_arena_zalloc(arena, d->nextra, sizeof *extra);
-    if (!extra)
-        return tn_fail_nomem(err);
+    TN_NEED(extra, err);
     for (size_t i = 0; i < d->nextra; i++) {
         const tn_wia_extra *from = &d->extra[i];
         if (!is_property(from))
@@ -443,8 +437,7 @@ static tn_status keep_other_properties(reader *r, const tn_descriptor *d, tn_pro
         to->path = PROPERTIES;
         to->key = tn_arena_text(arena, from->key, strlen(from->key));
         to->json = tn_arena_text(arena, from->json, strlen(from->json));
-        if (!to->key || !to->json)
-            return tn_fail_nomem(err);
+        TN_NEED(to->key && to->json, err);
     }
     p->extra = extra;
     return TN_OK;
@@ -458,8 +451,7 @@ static tn_status take_properties(reader *r, size_t i, tn_error *err)
     if (!r->properties)
         r->file->properties = r->properties = tn_arena_zalloc(&r->file->arena, r->set->count,
                                                               sizeof *r->properties);
-    if (!r->properties)
-        return tn_fail_nomem(err);
+    TN_NEED(r->properties, err);
     r->properties[i] = (tn_properties){ .given = true, .requires_grad = d->requires_grad,
                                         .is_pinned = d->is_pinned,
                                         .zero_copy_compatible = d->zero_copy_compatible };
@@ -538,8 +530,7 @@ static tn_status tie(tn_file *f, tn_error *err)
 {
     size_t n = 0;
     tn_tensor **sorted = malloc((f->count ? f->count : 1) * sizeof *sorted);
-    if (!sorted)
-        return tn_fail_nomem(err);
+    TN_NEED(sorted, err);
     for (size_t i = 0; i < f->count; i++)
         if (f->tensors[i].nparts == 1 && f->tensors[i].parts->stored->size)
             sorted[n++] = &f->tensors[i];

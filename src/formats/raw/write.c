@@ -143,8 +143,7 @@ tn_status tn_raw_plan(tn_writer *w, tn_error *err)
 {
     uint32_t file;
     pair *p = tn_arena_zalloc(&w->arena, 1, sizeof *p);
-    if (!p)
-        return tn_fail_nomem(err);
+    TN_NEED(p, err);
     w->state = p;
     if (check_plan(w, err) || tn_raw_plan_old(w, &p->replaces, err))
         return err->status;
@@ -184,8 +183,7 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
     bool sparse = tn_form_is_sparse(t->form), typed = tn_form_has_datatype(t), codes = t->scaling && !typed;
     tn_raw_place places[TN_MAX_PARTS];
     const char *content = content_of(w, e);
-    if (!content)
-        return tn_fail_nomem(err);
+    TN_NEED(content, err);
     tn_raw_subject s = {
         .tensor = t, .meta = e->more->meta, .nmeta = e->more->nmeta, .properties = e->more->properties,
         .offset = e->offset, .end = e->offset + e->nbytes, .align = w->options.align, .in_place = true,
@@ -218,8 +216,7 @@ static tn_status add_data_name(tn_writer *w, const char *name, tn_descriptor *d,
     tn_wia_extra *extra = tn_arena_zalloc(&w->arena, d->nextra + 1, sizeof *extra);
     size_t own = 0;
     tn_buf json = { 0 };
-    if (!extra)
-        return tn_fail_nomem(err);
+    TN_NEED(extra, err);
     for (size_t i = 0; i < d->nextra; i++)
         extra[i] = d->extra[i];
     while (own < d->nextra && (*extra[own].path || strcmp(extra[own].key, TN_RAW_OWN) != 0))

@@ -193,10 +193,7 @@ static tn_status read_file_record(tn_st_metadata *m, tn_file *file, tn_error *er
 
 static tn_status add_pair(tn_st_metadata *m, const tn_st_pair *pair, tn_error *err)
 {
-    tn_st_pair *grown = tn_grow(m->pairs, m->count, &m->cap, sizeof *grown);
-    if (!grown)
-        return tn_fail_nomem(err);
-    m->pairs = grown;
+    TN_NEED(TN_GROW(m->pairs, m->count, m->cap), err);
     m->pairs[m->count++] = *pair;
     m->has_records |= tn_begins_with(pair->key, TN_ST_RECORD);
     size_t other = tn_names_add(&m->names, m, pair_key, m->count - 1);
@@ -250,16 +247,10 @@ static bool same_value(const tn_meta *a, const tn_meta *b)
 
 tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, uint64_t at, tn_error *err)
 {
-    tn_meta *items = tn_grow(all->items, all->count, &all->cap, sizeof *items);
-    if (items)
-        all->items = items;
-    const char **files = tn_grow(all->from, all->count, &all->from_cap, sizeof *files);
-    if (files)
-        all->from = files;
-    if (!items || !files)
-        return tn_fail_nomem(err);
-    items[all->count] = *meta;
-    files[all->count] = from;
+    TN_NEED(TN_GROW(all->items, all->count, all->cap), err);
+    TN_NEED(TN_GROW(all->from, all->count, all->from_cap), err);
+    all->items[all->count] = *meta;
+    all->from[all->count] = from;
     size_t other = tn_names_add(&all->names, all, merged_key, all->count);
     if (other == TN_NAMES_NOMEM)
         return tn_fail_nomem(err);
@@ -267,13 +258,13 @@ tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, 
         all->count++;
         return TN_OK;
     }
-    if (same_value(&items[other], meta))
+    if (same_value(&all->items[other], meta))
         return TN_OK;
-    if (strcmp(files[other], from) == 0)
+    if (strcmp(all->from[other], from) == 0)
         return tn_fail_at(err, TN_ERR_CORRUPT, at, "metadata key %s is there twice",
                           tn_quote_z(meta->key).text);
     return tn_fail_at(err, TN_ERR_CORRUPT, at, "metadata key %s has one value in %s and another in %s",
-                      tn_quote_z(meta->key).text, tn_quote_z(files[other]).text, tn_quote_z(from).text);
+                      tn_quote_z(meta->key).text, tn_quote_z(all->from[other]).text, tn_quote_z(from).text);
 }
 
 void tn_st_merged_free(tn_st_merged *all)

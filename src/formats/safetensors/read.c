@@ -301,8 +301,7 @@ static tn_status hide_fillers(tn_file *file, tn_error *err)
 static tn_status check_tiling(tn_file *file, tn_error *err)
 {
     uint64_t *begin = malloc(2 * file->nshards * sizeof *begin);
-    if (!begin)
-        return tn_fail_nomem(err);
+    TN_NEED(begin, err);
     uint64_t *end = begin + file->nshards;
     for (size_t i = 0; i < file->nshards; i++) {
         begin[i] = file->shards[i].data_begin;

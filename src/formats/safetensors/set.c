@@ -92,12 +92,8 @@ static tn_status keep_name(old_names *all, tn_arena *arena, tn_text name, tn_err
     /* most tensors are in the same file as the one before */
     if (all->count && tn_text_is(name, all->items[all->count - 1]))
         return TN_OK;
-    const char **grown = tn_grow(all->items, all->count, &all->cap, sizeof *grown);
     const char *copy = tn_arena_text(arena, name.ptr, name.len);
-    if (grown)
-        all->items = grown;
-    if (!grown || !copy)
-        return tn_fail_nomem(err);
+    TN_NEED(copy && TN_GROW(all->items, all->count, all->cap), err);
     all->items[all->count] = copy;
     size_t added = tn_names_add(&all->names, all, old_name, all->count);
     all->count += added == TN_NAMES_ADDED;
@@ -160,8 +156,7 @@ static tn_status fail_exists(const char *name, const char *why, tn_error *err)
 static tn_status plan_single(tn_writer *w, tn_error *err)
 {
     const char *path = tn_st_path_with(w, TN_ST_INDEX_SUFFIX);
-    if (!path)
-        return tn_fail_nomem(err);
+    TN_NEED(path, err);
     const char *index = tn_base_name(path);
     if (w->dry_run || w->fd >= 0 || !tn_exists_beside(w->path, index))
         return TN_OK;
@@ -176,8 +171,7 @@ static tn_status check_members(tn_writer *w, tn_st_out *out, tn_error *err)
 {
     for (size_t i = 0; i < out->nfiles; i++) {
         const char *name = tn_st_member_name(w, i, NULL);
-        if (!name)
-            return tn_fail_nomem(err);
+        TN_NEED(name, err);
         if (!tn_exists_beside(w->path, name))
             continue;
         out->replaces = true;
@@ -193,8 +187,7 @@ tn_status tn_st_plan_old(tn_writer *w, tn_st_out *out, tn_error *err)
     if (out->nfiles == 1)
         return plan_single(w, err);
     const char *index = tn_st_path_with(w, TN_ST_INDEX_SUFFIX), *single = tn_st_path_with(w, TN_ST_SUFFIX);
-    if (!index || !single)
-        return tn_fail_nomem(err);
+    TN_NEED(index && single, err);
     if (w->dry_run)
         return TN_OK;
     bool has_single = tn_exists_beside(w->path, tn_base_name(single));

@@ -81,10 +81,7 @@ static tn_status add_file(tn_st_index *x, tn_file *file, const char *name, uint6
         return tn_fail_at(err, TN_ERR_CORRUPT, at,
                           "expected the plain name of a file in the same folder but found %s",
                           tn_quote_z(name).text);
-    const char **grown = tn_grow(x->files, x->nfiles, &x->files_cap, sizeof *grown);
-    if (!grown)
-        return tn_fail_nomem(err);
-    x->files = grown;
+    TN_NEED(TN_GROW(x->files, x->nfiles, x->files_cap), err);
     x->files[x->nfiles++] = name;
     const char *path = tn_arena_printf(&file->arena, "%.*s%s", folder, index, name);
     if (!path || tn_names_add(&x->file_names, x, listed_file, x->nfiles - 1) == TN_NAMES_NOMEM)
@@ -115,10 +112,7 @@ static tn_status list_tensor(tn_st_index *x, tn_file *file, tn_text name, tn_tex
     listed l = { .at = at, .name = tn_file_text(file, name, "tensor name", at, err) };
     if (!l.name || find_file(x, file, file_name, at, &l.shard, err))
         return err->status;
-    listed *grown = tn_grow(x->tensors, x->count, &x->cap, sizeof *grown);
-    if (!grown)
-        return tn_fail_nomem(err);
-    x->tensors = grown;
+    TN_NEED(TN_GROW(x->tensors, x->count, x->cap), err);
     x->tensors[x->count++] = l;
     size_t other = tn_names_add(&x->names, x, listed_name, x->count - 1);
     if (other == TN_NAMES_NOMEM)
@@ -334,8 +328,7 @@ tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err)
                          "in " TN_ST_SUFFIX);
     out->nfiles = cut(w, NULL);
     out->files = tn_arena_zalloc(&w->arena, out->nfiles, sizeof *out->files);
-    if (!out->files)
-        return tn_fail_nomem(err);
+    TN_NEED(out->files, err);
     cut(w, out->files);
     tn_status status = tn_st_plan_old(w, out, err);
     for (size_t i = 0; i < out->nfiles && out->nfiles > 1 && !status; i++)

@@ -48,8 +48,7 @@ static tn_status choose_meta(tn_writer *w, tn_st_out *out, tn_error *err)
 {
     tn_meta *meta = tn_arena_copy(&w->arena, w->meta, w->nmeta * sizeof *meta);
     tn_st_reserved reserved;
-    if (!meta)
-        return tn_fail_nomem(err);
+    TN_NEED(meta, err);
     tn_status status = tn_st_reserved_init(&reserved, w->meta, w->nmeta, err);
     for (size_t i = 0; i < w->nmeta && !status; i++)
         if (strcmp(meta[i].key, TN_ST_FILE_RECORD) == 0)
@@ -131,8 +130,7 @@ static tn_status finish_header(tn_writer *w, tn_st_out_file *f, tn_buf *b, tn_er
                          b->size, TN_ST_HEADER_MAX);
     tn_buf_fill(b, ' ', (size_t)(begin - LENGTH_BYTES - b->size));
     char *header = b->bad ? NULL : tn_arena_alloc(&w->arena, (size_t)begin);
-    if (!header)
-        return tn_fail_nomem(err);
+    TN_NEED(header, err);
     tn_store_u64le((uint8_t *)header, b->size);
     memcpy(header + LENGTH_BYTES, b->data, b->size);
     f->header = (tn_text){ header, (size_t)begin };
@@ -152,8 +150,7 @@ static tn_status plan_file(tn_writer *w, tn_st_out *out, tn_st_out_file *f, tn_e
 {
     size_t n = f->last - f->first, *order = malloc((n ? n : 1) * sizeof *order);
     tn_buf header = { 0 };
-    if (!order)
-        return tn_fail_nomem(err);
+    TN_NEED(order, err);
     order_entries(w, f, order);
     f->first_filler = out->fillers;
     bool failed = put_header(w, out, f, order, &header, err) || finish_header(w, f, &header, err);
@@ -208,8 +205,7 @@ typedef struct edit {
 static tn_status edit_entry(edit *x, tn_text key, tn_text value, tn_error *err)
 {
     const char *name = tn_arena_text(&x->arena, key.ptr, key.len);
-    if (!name)
-        return tn_fail_nomem(err);
+    TN_NEED(name, err);
     size_t k = tn_st_reserved_find(&x->reserved, name);
     if (k != SIZE_MAX)
         return tn_st_fail_reserved(x->file->meta[k].key, err);

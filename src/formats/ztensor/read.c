@@ -147,12 +147,10 @@ static void take_checksum(entry_reader *r)
 
 static void take_custom(entry_reader *r, tn_text key)
 {
-    tn_meta *grown = tn_grow(r->custom, r->ncustom, &r->custom_cap, sizeof *grown);
-    if (!grown) {
+    if (!TN_GROW(r->custom, r->ncustom, r->custom_cap)) {
         tn_cbor_reject(r->c, TN_ERR_NOMEM, "out of memory");
         return;
     }
-    r->custom = grown;
     tn_meta *m = &r->custom[r->ncustom++];
     *m = (tn_meta){ .key = tn_cbor_keep(r->c, key) };
     tn_meta_take(r->c, m);
@@ -236,8 +234,7 @@ static tn_status read_entry(entry_reader *r, const zt_index *index, size_t numbe
     if (r->ncustom) {
         r->e.meta = tn_arena_copy(&r->file->arena, r->custom, r->ncustom * sizeof *r->custom);
         r->e.nmeta = (uint32_t)r->ncustom;
-        if (!r->e.meta)
-            return tn_fail_nomem(err);
+        TN_NEED(r->e.meta, err);
     }
     if (r->e.stored.encoding != TN_ENCODING_RAW)
         r->e.stored.order = TN_LITTLE_ENDIAN;      /* the field is about raw data only */

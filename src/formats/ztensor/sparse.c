@@ -61,8 +61,7 @@ static tn_status take_coo(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
     const int64_t *shape = keep_counts(f, n, e->rank);
     const tn_stored extent = index_extent(e, 0, n ? size - width : 0);
     const tn_stored *stored = tn_file_keep_stored(f, &extent, &(tn_stored_more){ .pitch = pitch });
-    if (!shape || !stored)
-        return tn_fail_nomem(err);
+    TN_NEED(shape && stored, err);
     parts[0] = index_part("indices", 2, shape, n * e->rank, stored);
     e->more.pitch = pitch;
     e->companions = parts;
@@ -88,8 +87,7 @@ static tn_status take_csr(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
     const int64_t *counts = keep_counts(f, n, pointers);
     const tn_stored extents[] = { index_extent(e, head, n * INDEX_BYTES), index_extent(e, 0, head) };
     const tn_stored *stored = tn_arena_copy(&f->arena, extents, sizeof extents);
-    if (!counts || !stored)
-        return tn_fail_nomem(err);
+    TN_NEED(counts && stored, err);
     parts[0] = index_part("indices", 1, &counts[0], n, &stored[0]);
     parts[1] = index_part("indptr", 1, &counts[1], pointers, &stored[1]);
     e->companions = parts;

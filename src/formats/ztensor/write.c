@@ -133,8 +133,7 @@ static tn_status edit_entry(tn_file *f, tn_cbor *c, bool first, tn_buf *out, tn_
         }
     }
     const char *z = tn_arena_text(&f->arena, name.ptr, name.len);
-    if (!z)
-        return tn_fail_nomem(err);
+    TN_NEED(z, err);
     const tn_tensor *t = tn_file_find(f, z);
     if (t && check_keys(t->meta, t->nmeta, TN_ERR_ARGUMENT, err))
         return tn_in_tensor(err->status, z, err);

@@ -188,8 +188,7 @@ tn_status tn_datatype_affine(const tn_affine *affine, tn_datatype **datatype, tn
     own.has_zeros |= !own.symmetric;
     use_default_range(&own, range);
     tn_datatype *d = calloc(1, sizeof *d);
-    if (!d)
-        return tn_fail_nomem(err);
+    TN_NEED(d, err);
     d->quantizer = &tn_affine_quantizer;
     d->is_affine = true;
     d->affine = own;

@@ -367,8 +367,7 @@ static tn_status build(builder *m)
     TN_TRY(read_compute(m, underscore));
     m->r->end = underscore;
     m->value = calloc((size_t)m->book.mappings * m->book.values, sizeof *m->value);
-    if (!m->value)
-        return tn_fail_nomem(m->r->err);
+    TN_NEED(m->value, m->r->err);
     m->book.table = !m->implicit && tn_next(m->r) == '[';
     TN_TRY(m->book.table ? tn_codebook_read_table(m->r, &m->book, m->value) : read_clauses(m));
     put_name(m, '_');

@@ -152,8 +152,7 @@ static tn_status make_book(const table *t, tn_codebook *book)
                            .compute = t->compute,
                            .mappings = t->mappings, .values = t->values + 1, .table = true };
     float *value = calloc((size_t)book->mappings * book->values, sizeof *value);
-    if (!value)
-        return tn_fail_nomem(t->err);
+    TN_NEED(value, t->err);
     for (uint32_t i = 0; i < t->mappings; i++) {
         for (uint32_t k = 0; k < t->values; k++) {
             uint32_t index;
@@ -176,8 +175,7 @@ static tn_status read_book(const char *json, size_t n, tn_codebook *book, tn_err
 {
     tn_arena arena = { 0 };
     table t = { .value = malloc(sizeof(double) * MAX_MAPPINGS * ROW), .err = err };
-    if (!t.value)
-        return tn_fail_nomem(err);
+    TN_NEED(t.value, err);
     tn_json_init(&t.j, json, n, &arena);
     tn_status status = read_table(&t);
     if (status == TN_OK)
@@ -206,8 +204,7 @@ static tn_status read_json(const tn_source *source, tn_codebook *book, tn_error 
         return tn_fail(err, TN_ERR_LIMIT, "expected a table of values of at most %d bytes but found %llu",
                        MAX_FILE, (unsigned long long)size);
     char *json = malloc(size ? (size_t)size : 1);
-    if (!json)
-        return tn_fail_nomem(err);
+    TN_NEED(json, err);
     tn_status status = tn_source_read(source, 0, json, (size_t)size, err);
     if (status == TN_OK)
         status = read_book(json, (size_t)size, book, err);

@@ -72,8 +72,7 @@ static tn_status parse_with(const tn_datatype *d, tn_dtype store, tn_datatype **
     const char *scale = strchr(d->text, '|');
     size_t size = strlen(d->text) + 16;
     char *text = malloc(size);
-    if (!text)
-        return tn_fail_nomem(err);
+    TN_NEED(text, err);
     snprintf(text, size, "%s%s", store_name(store), scale ? scale : "");
     tn_status status = tn_datatype_parse(text, datatype, err);
     free(text);
