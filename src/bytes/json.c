@@ -69,6 +69,12 @@ static bool unexpected(tn_json *j, const char *expected)
     return tn_json_reject(j, TN_ERR_CORRUPT, "expected %s but found byte 0x%02X", expected, c);
 }
 
+void tn_json_unexpected(tn_json *j, const char *expected)
+{
+    tn_json_peek(j);
+    unexpected(j, expected);
+}
+
 /* The same for a single character, not a value. */
 static bool unexpected_char(tn_json *j, size_t pos, const char *expected)
 {
@@ -599,6 +605,46 @@ tn_text tn_json_raw(tn_json *j)
     size_t begin = j->pos;
     tn_json_skip(j);
     return j->status ? nothing : (tn_text){ j->text + begin, j->pos - begin };
+}
+
+/* --- duplicate keys --- */
+
+bool tn_json_push_key(tn_json *j, tn_json_keys *keys, tn_text key)
+{
+    if (!TN_GROW(keys->items, keys->count, keys->cap))
+        return tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
+    keys->items[keys->count++] = (struct tn_json_key){ key, j->pos };
+    return true;
+}
+
+/* Sorts equal keys together, earlier ones first. */
+static int compare_keys(const void *a, const void *b)
+{
+    const struct tn_json_key *x = a, *y = b;
+    if (x->text.len != y->text.len)
+        return x->text.len < y->text.len ? -1 : 1;
+    int order = memcmp(x->text.ptr, y->text.ptr, x->text.len);
+    if (order)
+        return order;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Sorted, not hashed: hostile keys cannot make this slow. */
+void tn_json_pop_keys(tn_json *j, tn_json_keys *keys, size_t first)
+{
+    struct tn_json_key *own = keys->items + first;
+    size_t n = keys->count - first;
+    keys->count = first;
+    if (n < 2 || j->status)
+        return;
+    qsort(own, n, sizeof *own, compare_keys);
+    for (size_t i = 1; i < n && !j->status; i++) {
+        if (!tn_text_equal(own[i].text, own[i - 1].text))
+            continue;
+        j->pos = own[i].at;
+        tn_json_reject(j, TN_ERR_CORRUPT, "expected every key once but found %s again",
+                       tn_quote(own[i].text.ptr, own[i].text.len).text);
+    }
 }
 
 /* --- writing --- */

@@ -70,6 +70,25 @@ bool     tn_json_done(tn_json *j);                  /* only white space is left;
 __attribute__((format(printf, 3, 4)))
 bool tn_json_reject(tn_json *j, tn_status status, const char *format, ...);
 
+/* Fails because the next value is not what was expected. */
+void tn_json_unexpected(tn_json *j, const char *expected);
+
+/* The keys of all objects that are open, innermost last: for callers that refuse duplicates of any key.
+ * Zero-initialise to begin, and free `items`. */
+typedef struct tn_json_keys {
+    struct tn_json_key {
+        tn_text text;
+        size_t  at;             /* where its value is */
+    } *items;
+    size_t count, cap;
+} tn_json_keys;
+
+/* Adds a key that was just taken; false: no memory. */
+bool tn_json_push_key(tn_json *j, tn_json_keys *keys, tn_text key);
+
+/* Removes the keys from number `first` on, at the end of their object.  Fails the reader if two are equal. */
+void tn_json_pop_keys(tn_json *j, tn_json_keys *keys, size_t first);
+
 /* Passes a failure on; offset is that of the text in its file. */
 tn_status tn_json_fail(const tn_json *j, uint64_t offset, tn_error *err);
 

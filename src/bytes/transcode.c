@@ -10,45 +10,13 @@
 
 /* --- JSON to CBOR --- */
 
-typedef struct key {
-    tn_text text;
-    size_t  at;                 /* where it ends in the JSON text */
-} key;
-
 typedef struct encoder {
     tn_json *j;
     tn_buf  *out;
-    key     *keys;              /* of all objects that are open, innermost last */
-    size_t   nkeys, cap;
+    tn_json_keys keys;
 } encoder;
 
 static void encode_value(encoder *e);
-
-static int compare_keys(const void *a, const void *b)
-{
-    const key *x = a, *y = b;
-    int order = memcmp(x->text.ptr, y->text.ptr, x->text.len < y->text.len ? x->text.len : y->text.len);
-    if (order)
-        return order;
-    if (x->text.len != y->text.len)
-        return x->text.len < y->text.len ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* Fails the reader if two keys from `first` on are equal.  Sorting has no slow worst case, unlike hashing. */
-static void refuse_duplicates(encoder *e, size_t first)
-{
-    qsort(e->keys + first, e->nkeys - first, sizeof *e->keys, compare_keys);
-    for (size_t i = first + 1; i < e->nkeys; i++) {
-        const key *k = &e->keys[i];
-        if (!tn_text_equal(k->text, k[-1].text))
-            continue;
-        e->j->pos = k->at;
-        tn_json_reject(e->j, TN_ERR_CORRUPT, "expected every key once but found %s again",
-                       tn_quote(k->text.ptr, k->text.len).text);
-        return;
-    }
-}
 
 /* Inserts the head of a container before its items, which begin at `at`. */
 static void insert_head(tn_buf *out, size_t at, uint64_t count, void (*put_head)(tn_buf *, uint64_t))
@@ -74,27 +42,18 @@ static void encode_array(encoder *e)
     insert_head(e->out, at, count, tn_cbor_put_array);
 }
 
-static bool push_key(encoder *e, tn_text text)
-{
-    if (!TN_GROW(e->keys, e->nkeys, e->cap))
-        return tn_json_reject(e->j, TN_ERR_NOMEM, "out of memory");
-    e->keys[e->nkeys++] = (key){ text, e->j->pos };
-    return true;
-}
-
 static void encode_object(encoder *e)
 {
-    size_t at = e->out->size, first = e->nkeys;
+    size_t at = e->out->size, first = e->keys.count;
+    uint64_t count = 0;
     tn_text text;
     tn_json_object(e->j);
-    while (tn_json_key(e->j, &text) && push_key(e, text)) {
+    for (; tn_json_key(e->j, &text) && tn_json_push_key(e->j, &e->keys, text); count++) {
         tn_cbor_put_text(e->out, text.ptr, text.len);
         encode_value(e);
     }
-    if (e->nkeys > first)
-        refuse_duplicates(e, first);
-    insert_head(e->out, at, e->nkeys - first, tn_cbor_put_map);
-    e->nkeys = first;
+    tn_json_pop_keys(e->j, &e->keys, first);
+    insert_head(e->out, at, count, tn_cbor_put_map);
 }
 
 /* Whether the digits of an integer (no sign, no leading zero) are at most `limit`. */
@@ -154,7 +113,7 @@ void tn_json_to_cbor(tn_json *j, tn_buf *out)
     encoder e = { .j = j, .out = out };
     size_t before = out->size;
     encode_value(&e);
-    free(e.keys);
+    free(e.keys.items);
     if (out->bad)
         tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
     if (j->status)

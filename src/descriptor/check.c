@@ -188,8 +188,18 @@ tn_status tn_descriptor_check(const tn_descriptor *d, const tn_check_options *op
     return check(d, options, false, wrong, err);
 }
 
-tn_status tn_descriptor_check_opened(const tn_descriptor *d, const tn_check_options *options, size_t *wrong,
-                                     tn_error *err)
+static void keep_first(void *context, const tn_wia_finding *f)
 {
-    return check(d, options, true, wrong, err);
+    tn_error *first = context;
+    if (!f->remark && !first->status)
+        tn_fail(first, TN_ERR_CORRUPT, "%s: %s", f->path, f->text);
+}
+
+tn_status tn_descriptor_check_first(const tn_descriptor *d, bool opened, tn_error *err)
+{
+    tn_error first = { .status = TN_OK };
+    const tn_check_options options = { .size = sizeof options, .report = keep_first, .context = &first };
+    size_t wrong;
+    TN_TRY(check(d, &options, opened, &wrong, err));
+    return wrong ? tn_fail(err, TN_ERR_CORRUPT, "%s", first.text) : TN_OK;
 }

@@ -42,10 +42,9 @@ const tn_wia_extra *tn_find_extra(const tn_wia_extra *extra, size_t n, const cha
 /* A fragment without a shape: only a quantization, or a handle and its mapping. */
 bool tn_has_no_shape(const tn_descriptor *d);
 
-/* tn_descriptor_check() for a file that is being opened. It ignores is_contiguous of padded tensors, which
- * earlier versions wrote as true. */
-tn_status tn_descriptor_check_opened(const tn_descriptor *d, const tn_check_options *options, size_t *wrong,
-                                     tn_error *err);
+/* TN_ERR_CORRUPT with the first fault that tn_descriptor_check() finds. For a file that is being `opened` it
+ * ignores is_contiguous of padded tensors, which earlier versions wrote as true. */
+tn_status tn_descriptor_check_first(const tn_descriptor *d, bool opened, tn_error *err);
 
 /* Whether a descriptor or a quantization has a member of this name. */
 bool tn_wia_is_member(tn_text name);

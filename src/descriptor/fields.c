@@ -28,20 +28,6 @@ bool tn_wia_nomem(tn_wia_reader *r)
     return tn_json_reject(&r->j, TN_ERR_NOMEM, "out of memory");
 }
 
-void tn_wia_unexpected(tn_wia_reader *r, const char *expected)
-{
-    static const char *const names[] = {
-        [TN_JSON_OBJECT] = "an object", [TN_JSON_ARRAY] = "an array", [TN_JSON_STRING] = "a string",
-        [TN_JSON_NUMBER] = "a number", [TN_JSON_TRUE] = "true", [TN_JSON_FALSE] = "false",
-        [TN_JSON_NULL] = "null"
-    };
-    tn_json_type type = tn_json_peek(&r->j);
-    if (type == TN_JSON_END)
-        tn_json_reject(&r->j, TN_ERR_TRUNCATED, "expected %s but the text ends", expected);
-    else
-        tn_json_reject(&r->j, TN_ERR_CORRUPT, "expected %s but found %s", expected, names[type]);
-}
-
 /* The path to a byte: one step per object and array around it. */
 typedef struct step {
     bool     object, before_key;
@@ -139,57 +125,18 @@ tn_status tn_wia_fail(const tn_wia_reader *r, const char *text, size_t n, tn_err
 
 /* --- keys --- */
 
-bool tn_wia_push_key(tn_wia_reader *r, tn_text key)
-{
-    if (!TN_GROW(r->keys, r->nkeys, r->keys_cap))
-        return tn_wia_nomem(r);
-    r->keys[r->nkeys++] = (tn_wia_key){ key, r->j.pos };
-    return true;
-}
-
-/* Sorts equal keys together, earlier ones first. */
-static int compare_keys(const void *a, const void *b)
-{
-    const tn_wia_key *x = a, *y = b;
-    if (x->text.len != y->text.len)
-        return x->text.len < y->text.len ? -1 : 1;
-    int order = memcmp(x->text.ptr, y->text.ptr, x->text.len);
-    if (order)
-        return order;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* Sorted, not hashed: hostile keys cannot make this slow. */
-void tn_wia_unique_keys(tn_wia_reader *r, size_t first)
-{
-    size_t n = r->nkeys - first;
-    r->nkeys = first;
-    if (n < 2 || r->j.status)
-        return;
-    tn_wia_key *keys = r->keys + first;
-    qsort(keys, n, sizeof *keys, compare_keys);
-    for (size_t i = 1; i < n; i++) {
-        tn_text key = keys[i].text;
-        if (tn_text_equal(key, keys[i - 1].text)) {
-            tn_wia_reject(r, keys[i].at, "expected every key once but found %s again",
-                          tn_quote(key.ptr, key.len).text);
-            return;
-        }
-    }
-}
-
 /* Skips any value; the JSON reader bounds the recursion. */
 static void take_value(tn_wia_reader *r)
 {
     tn_json *j = &r->j;
-    size_t first = r->nkeys;
+    size_t first = r->keys.count;
     tn_text key;
     switch (tn_json_peek(j)) {
     case TN_JSON_OBJECT:
         tn_json_object(j);
-        while (tn_json_key(j, &key) && tn_wia_push_key(r, key))
+        while (tn_json_key(j, &key) && tn_json_push_key(&r->j, &r->keys, key))
             take_value(r);
-        tn_wia_unique_keys(r, first);
+        tn_json_pop_keys(&r->j, &r->keys, first);
         break;
     case TN_JSON_ARRAY:
         tn_json_array(j);
@@ -259,13 +206,13 @@ unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *f
 {
     tn_json *j = &r->j;
     unsigned have = 0;
-    size_t next = 0, first = r->nkeys;
+    size_t next = 0, first = r->keys.count;
     tn_text key;
     tn_json_object(j);
     while (tn_json_key(j, &key)) {
         size_t k = find_field(fields, n, next, key);
         if (k == n) {
-            if (tn_wia_push_key(r, key))
+            if (tn_json_push_key(&r->j, &r->keys, key))
                 tn_wia_keep(r, path, key);
             continue;
         }
@@ -278,7 +225,7 @@ unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *f
             read_value(r, &fields[k], (uint8_t *)object + fields[k].offset);
         next = k + 1;
     }
-    tn_wia_unique_keys(r, first);
+    tn_json_pop_keys(&r->j, &r->keys, first);
     return have;
 }
 

@@ -28,7 +28,7 @@ static void read_metadata(tn_wia_reader *r)
     if (tn_json_peek(&r->j) == TN_JSON_OBJECT)
         r->d->metadata = tn_wia_raw(r);
     else
-        tn_wia_unexpected(r, "an object");
+        tn_json_unexpected(&r->j, "an object");
 }
 
 /* --- the zero-copy block --- */
@@ -206,7 +206,7 @@ static void read_document(tn_wia_reader *r)
             read_descriptor(r);
         break;
     default:
-        tn_wia_unexpected(r, "a descriptor or an array of them");
+        tn_json_unexpected(&r->j, "a descriptor or an array of them");
     }
     tn_json_done(&r->j);
 }
@@ -227,7 +227,7 @@ static tn_status parse(const char *json, size_t n, unsigned depth, tn_descriptor
         tn_descriptors_free(r.set);
     else
         *set = r.set;
-    free(r.keys);
+    free(r.keys.items);
     free(r.extra);
     free(r.constraints);
     free(r.words);

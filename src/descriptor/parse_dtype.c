@@ -120,7 +120,7 @@ static void read_quantization(tn_wia_reader *r)
         return;
     }
     if (type != TN_JSON_OBJECT) {
-        tn_wia_unexpected(r, "null or an object");
+        tn_json_unexpected(&r->j, "null or an object");
         return;
     }
     tn_json begin = r->j;

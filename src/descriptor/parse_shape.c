@@ -52,7 +52,7 @@ static void read_extent(tn_wia_reader *r, void *item)
         extent->symbol = tn_wia_symbol(r, symbol, at);
         break;
     default:
-        tn_wia_unexpected(r, "a number or a symbol");
+        tn_json_unexpected(&r->j, "a number or a symbol");
     }
 }
 
@@ -91,12 +91,12 @@ static void read_constraint(tn_wia_reader *r, tn_text symbol)
 
 static void read_constraints(tn_wia_reader *r)
 {
-    size_t first = r->nkeys;
+    size_t first = r->keys.count;
     tn_text key;
     tn_json_object(&r->j);
-    while (tn_json_key(&r->j, &key) && tn_wia_push_key(r, key))
+    while (tn_json_key(&r->j, &key) && tn_json_push_key(&r->j, &r->keys, key))
         read_constraint(r, key);
-    tn_wia_unique_keys(r, first);
+    tn_json_pop_keys(&r->j, &r->keys, first);
     r->d->nconstraints = r->nconstraints;
     r->d->constraints = tn_wia_copy(r, r->constraints, r->nconstraints * sizeof *r->constraints);
 }
@@ -113,7 +113,7 @@ void tn_wia_read_shape(tn_wia_reader *r)
     if (type == TN_JSON_ARRAY)
         read_dimensions(r);
     else if (type != TN_JSON_OBJECT)
-        tn_wia_unexpected(r, "an object or an array of dimensions");
+        tn_json_unexpected(&r->j, "an object or an array of dimensions");
     else if (!(tn_wia_object(r, "shape", fields, TN_WIA_COUNT(fields), r->d) & 1))
         tn_wia_reject(r, r->notes.shape_at, "expected dimensions but found none");
 }
@@ -192,7 +192,7 @@ static void read_stride(tn_wia_reader *r, void *item)
         *stride = read_product(r);
         break;
     default:
-        tn_wia_unexpected(r, "a number or a product of symbols");
+        tn_json_unexpected(&r->j, "a number or a product of symbols");
     }
 }
 

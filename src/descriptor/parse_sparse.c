@@ -120,7 +120,7 @@ void tn_wia_read_values(tn_wia_reader *r)
             tn_wia_reject(r, r->notes.sparse[TN_WIA_VALUES].at, "expected data but found none");
         break;
     default:
-        tn_wia_unexpected(r, "an array, or an object of dtype and data,");
+        tn_json_unexpected(&r->j, "an array, or an object of dtype and data,");
     }
 }
 
@@ -245,9 +245,7 @@ static void store_values(tn_wia_reader *r, unsigned bits, size_t count)
 static void read_data(tn_wia_reader *r, const tn_dtype_info *type)
 {
     bool complex = type->kind == TN_KIND_COMPLEX;
-    encoder e = { .type = type, .name = type->wia ? type->wia : type->name };
-    if (complex)
-        e.type = tn_dtype_get(type->bits == 64 ? TN_FLOAT32 : TN_FLOAT64);
+    encoder e = { .type = tn_real_type(type), .name = type->wia ? type->wia : type->name };
     e.rules = tn_encode_rules_for(e.type, NULL);
     size_t count = 0;
     r->nwords = 0;

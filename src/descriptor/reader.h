@@ -17,18 +17,12 @@ typedef enum tn_wia_sparse_member {
     TN_WIA_FORMAT, TN_WIA_NNZ, TN_WIA_INDICES, TN_WIA_VALUES, TN_WIA_POINTERS, TN_WIA_COLUMNS, TN_WIA_SPARSE
 } tn_wia_sparse_member;
 
-typedef struct tn_wia_key {
-    tn_text text;
-    size_t  at;                 /* where its value is */
-} tn_wia_key;
-
 typedef struct tn_wia_reader {
     tn_json         j;
     tn_descriptors *set;
     tn_descriptor  *d;          /* the one being read */
 
-    tn_wia_key     *keys;       /* unknown ones of all objects that are open, innermost last */
-    size_t          nkeys, keys_cap;
+    tn_json_keys    keys;       /* unknown ones */
     tn_wia_extra   *extra;      /* of this descriptor */
     size_t          nextra, extra_cap;
     tn_wia_constraint *constraints;
@@ -85,15 +79,9 @@ bool tn_wia_has_field(const tn_wia_field *fields, size_t n, tn_text name);
 /* Keeps an unknown member and its value. */
 void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key);
 
-/* Notes a key of the open object. At the end of the object the second refuses duplicates from `first` on,
- * which is r->nkeys at its beginning. */
-bool tn_wia_push_key(tn_wia_reader *r, tn_text key);
-void tn_wia_unique_keys(tn_wia_reader *r, size_t first);
-
-/* Fails at byte `at`, because of the next value, or because memory is out. */
+/* Fails at byte `at`, or because memory is out. */
 __attribute__((format(printf, 3, 4)))
 void tn_wia_reject(tn_wia_reader *r, size_t at, const char *format, ...);
-void tn_wia_unexpected(tn_wia_reader *r, const char *expected);
 bool tn_wia_nomem(tn_wia_reader *r);                            /* false */
 
 /* Where the next value begins. */

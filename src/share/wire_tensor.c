@@ -6,25 +6,6 @@
 
 #include <string.h>
 
-static void keep_first(void *context, const tn_wia_finding *f)
-{
-    tn_error *first = context;
-    if (!f->remark && !first->status)
-        tn_fail(first, TN_ERR_CORRUPT, "%s: %s", f->path, f->text);
-}
-
-/* Whether the fields agree with each other. */
-static tn_status check_fields(const tn_descriptor *d, tn_error *err)
-{
-    tn_error first = { .status = TN_OK };
-    tn_check_options options = { .size = sizeof options, .report = keep_first, .context = &first };
-    size_t wrong;
-    tn_status status = tn_descriptor_check(d, &options, &wrong, err);
-    if (status || !wrong)
-        return status;
-    return tn_fail(err, TN_ERR_CORRUPT, "%s", first.text);
-}
-
 static tn_status check_dense(const tn_descriptor *d, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(d->dtype);
@@ -79,7 +60,7 @@ static tn_status make_tensor(const tn_descriptor *d, const void *data, uint64_t 
 {
     tn_part *part = tn_arena_zalloc(arena, 1, sizeof *part);
     uint64_t span = 0;
-    TN_TRY(part ? check_fields(d, err) : tn_fail_nomem(err));
+    TN_TRY(part ? tn_descriptor_check_first(d, false, err) : tn_fail_nomem(err));
     TN_TRY(check_dense(d, err));
     TN_TRY(take_array(d, arena, &part->array, &span, err));
     if (d->offset_bytes > bytes || span > bytes - d->offset_bytes)

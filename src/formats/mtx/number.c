@@ -98,11 +98,8 @@ tn_mtx_real tn_mtx_real_of(tn_dtype dtype)
 
 tn_mtx_numbers tn_mtx_numbers_of(tn_dtype dtype)
 {
-    tn_mtx_numbers n = { .count = 1, .type = tn_dtype_get(dtype) };
-    if (n.type->kind == TN_KIND_COMPLEX) {
-        n.count = 2;
-        n.type = tn_dtype_get(n.type->bits == 64 ? TN_FLOAT32 : TN_FLOAT64);
-    }
+    const tn_dtype_info *type = tn_dtype_get(dtype);
+    tn_mtx_numbers n = { .count = type->kind == TN_KIND_COMPLEX ? 2 : 1, .type = tn_real_type(type) };
     if (n.type->kind == TN_KIND_FLOAT)
         n.real = tn_mtx_real_of(n.type->dtype);
     return n;

@@ -81,22 +81,15 @@ tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *ar
     return TN_OK;               /* other faults are reported by take_own() */
 }
 
-static void keep_first(void *context, const tn_wia_finding *f)
-{
-    tn_error *first = context;
-    if (!f->remark && !first->status)
-        tn_fail(first, TN_ERR_CORRUPT, "%s: %s", f->path, f->text);
-}
-
 tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, tn_error *err)
 {
-    tn_error first = { .status = TN_OK };
-    tn_check_options options = { .size = sizeof options, .report = keep_first, .context = &first };
-    size_t wrong;
-    tn_status status = tn_descriptor_check_opened(d, &options, &wrong, err);
-    if (status || !wrong)
-        return status;
-    return tn_in_tensor(tn_fail_at(err, if_wrong, at, "%s", first.text), d->name, err);
+    tn_error why;
+    tn_status status = tn_descriptor_check_first(d, true, &why);
+    if (status == TN_ERR_CORRUPT)
+        return tn_in_tensor(tn_fail_at(err, if_wrong, at, "%s", why.text), d->name, err);
+    if (status && err)
+        *err = why;
+    return status;
 }
 
 /* --- the document --- */
@@ -165,8 +158,7 @@ static tn_status open_data(reader *r, tn_error *err)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "these are descriptors, whose data is in a .bin file: open them by path");
     const char *name = NULL;
-    if (tn_raw_data_name(&r->set->items[0], r->at[0], &f->arena, &name, err))
-        return err->status;
+    TN_TRY(tn_raw_data_name(&r->set->items[0], r->at[0], &f->arena, &name, err));
     const char *path = tn_raw_data_path(f->shards[0].path, name, &f->arena);
     TN_NEED(path, err);
     tn_status status = tn_file_add_shard(f, path, &r->data, err);

@@ -61,8 +61,7 @@ static tn_status check_values(const tn_tensor *t, const void *values, tn_error *
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
     unsigned each = type->kind == TN_KIND_COMPLEX ? 2 : 1, flags = 0;
-    if (each == 2)
-        type = tn_dtype_get(type->bits == 64 ? TN_FLOAT32 : TN_FLOAT64);
+    type = tn_real_type(type);
     const tn_encode_rules rules = tn_encode_rules_for(type, NULL);
     const tn_number nan = plain_nan();
     for (uint64_t i = 0; i < each * (uint64_t)t->parts[0].array.shape[0]; i++) {

@@ -80,10 +80,8 @@ static void fill_in(tn_writer *w, const tn_out_entry *e)
 {
     uint8_t *at = w->files[e->file].memory + e->offset;
     const tn_tensor *t = whole_of(w, e);
-    const tn_dtype_info *type = tn_dtype_get(e->dtype);
+    const tn_dtype_info *type = tn_real_type(tn_dtype_get(e->dtype));
     bool index = e->part && tn_form_is_sparse(t->form);
-    if (type->kind == TN_KIND_COMPLEX)
-        type = tn_dtype_get(type->bits == 64 ? TN_FLOAT32 : TN_FLOAT64);
     uint64_t longest = tn_dtype_limit(type, type->kind != TN_KIND_UINT);
     for (uint64_t i = 0; i < e->nbytes * 8 / type->bits; i++)
         tn_code_put(at, i, type->bits, index ? largest_index(t, e->part, i) : longest);
@@ -250,8 +248,7 @@ static tn_status describe_all(tn_writer *w, tn_descriptor *all, tn_error *err)
     tn_buf_free(&own);
     if (status || !p->data)
         return status;
-    if (tn_writer_name_members(w, tn_raw_member_name, p->replaces, err))
-        return err->status;
+    TN_TRY(tn_writer_name_members(w, tn_raw_member_name, p->replaces, err));
     return p->replaces ? add_data_name(w, w->files[0].path, &all[0], err) : TN_OK;
 }
 
