@@ -449,14 +449,14 @@ static tn_status copy_open(copy *c, uint64_t n, uint64_t *shared, tn_error *err)
 {
     uint64_t before, blocks;
     find_blocks(c, n, &before, &blocks);
-    tn_status status = copy_plain(c, before, err);
-    if (!status && blocks && share(c, blocks)) {
+    TN_TRY(copy_plain(c, before, err));
+    if (blocks && share(c, blocks)) {
         c->from += blocks;
         c->to += blocks;
         *shared += blocks;
         before += blocks;
     }
-    return status ? status : copy_plain(c, n - before, err);
+    return copy_plain(c, n - before, err);
 }
 
 tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *source, uint64_t from,
@@ -585,13 +585,10 @@ void tn_sink_tell(const tn_listener *listener, const tn_lost *lost, const char *
 
 tn_status tn_sink_settle_file(tn_sink *s, uint64_t size, tn_error *err)
 {
-    tn_status status = TN_OK;
     if (!fits_file(0, size))
         return fail_range(err, 0, size);
     if (!s->nameless && !s->member.set)         /* members got them when they were created */
-        status = keep_attributes(s, err);
-    if (status)
-        return status;
+        TN_TRY(keep_attributes(s, err));
     if (tn_sink_calls.ftruncate(s->fd, (off_t)size) != 0 || (!s->nameless && tn_sync_fd(s->fd) != 0))
         return tn_fail_write(err, errno);
     return TN_OK;
@@ -609,11 +606,11 @@ tn_status tn_sink_sync_folder(tn_sink *s, tn_error *err)
 
 static tn_status publish_file(tn_sink *s, uint64_t size, tn_error *err)
 {
-    tn_status status = tn_sink_settle_file(s, size, err);
-    if (status || s->nameless)
-        return status;
-    status = tn_sink_take_place(s, err);
-    return status ? status : tn_sink_sync_folder(s, err);
+    TN_TRY(tn_sink_settle_file(s, size, err));
+    if (s->nameless)
+        return TN_OK;
+    TN_TRY(tn_sink_take_place(s, err));
+    return tn_sink_sync_folder(s, err);
 }
 
 static tn_status publish_memory(tn_sink *s, uint64_t size, tn_error *err)

@@ -97,25 +97,19 @@ static tn_status create_member(tn_sink *s, tn_error *err)
     tn_lost lost = { .length = 0 };
     s->folder = set->folder;
     s->exists = set->like.exists;
-    tn_status status = tn_sink_create(s, err);
-    if (status)
-        return status;
+    TN_TRY(tn_sink_create(s, err));
     s->member.created = true;
     s->member.dirty = true;
     if (set->like.exists)
-        status = tn_attributes_keep((tn_replaced){ set->like.folder, set->like.name, &set->like.old }, s->fd,
-                                    &lost, err);
-    if (status)
-        return status;
+        TN_TRY(tn_attributes_keep((tn_replaced){ set->like.folder, set->like.name, &set->like.old }, s->fd,
+                                  &lost, err));
     if (lost.length)
         set->lost = lost;
     if (fstat(s->fd, &s->member.own) != 0)
         return tn_fail_write(err, errno);
     if (s->member.size)
-        status = tn_sink_reserve_open(s, s->member.size, err);
-    if (!status && s->member.head_size)
-        status = tn_sink_write_open(s, 0, s->member.head, s->member.head_size, err);
-    return status;
+        TN_TRY(tn_sink_reserve_open(s, s->member.size, err));
+    return tn_sink_write_open(s, 0, s->member.head, s->member.head_size, err);
 }
 
 /* Members of a read-only set must be made writable for a moment. */

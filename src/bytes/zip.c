@@ -110,17 +110,17 @@ static tn_status find_ending(const tn_source *source, ending *e, tn_error *err)
     uint64_t size = tn_source_size(source);
     size_t n = size < tail_max ? (size_t)size : tail_max;
     /* there is hardly ever a comment */
-    tn_status status = find_in_tail(source, n < END_BYTES ? n : END_BYTES, e, err);
-    if (!status && !e->found)
-        status = find_in_tail(source, n, e, err);
-    if (!status && !e->found)
-        status = tn_fail_at(err, TN_ERR_TRUNCATED, size,
-                            "expected the end of a zip archive in the last %zu bytes but found none", n);
+    TN_TRY(find_in_tail(source, n < END_BYTES ? n : END_BYTES, e, err));
+    if (!e->found)
+        TN_TRY(find_in_tail(source, n, e, err));
+    if (!e->found)
+        return tn_fail_at(err, TN_ERR_TRUNCATED, size,
+                          "expected the end of a zip archive in the last %zu bytes but found none", n);
     /* Some writers add a zip64 end without need: then there is something between the directory and this
      * end. */
-    bool wide = !status && (e->count == MOST_16 || e->size == MOST_32 || e->offset == MOST_32 ||
-                            e->offset + e->size != e->at);
-    return wide ? read_end64(source, e, err) : status;
+    bool wide = e->count == MOST_16 || e->size == MOST_32 || e->offset == MOST_32 ||
+                e->offset + e->size != e->at;
+    return wide ? read_end64(source, e, err) : TN_OK;
 }
 
 tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory *d, tn_error *err)
@@ -137,11 +137,10 @@ tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory
         return tn_fail_at(err, TN_ERR_CORRUPT, e.at, "%llu members do not fit a directory of %llu bytes",
                           (unsigned long long)e.count, (unsigned long long)e.size);
     const uint8_t *bytes = NULL;
-    tn_status status = tn_index_check_size(e.size, e.at, err);
-    if (!status)
-        status = tn_source_copy(source, e.offset, e.size, arena, &bytes, err);
+    TN_TRY(tn_index_check_size(e.size, e.at, err));
+    TN_TRY(tn_source_copy(source, e.offset, e.size, arena, &bytes, err));
     *d = (tn_zip_directory){ .entries = cursor(bytes, (size_t)e.size), .at = e.offset, .count = e.count };
-    return status;
+    return TN_OK;
 }
 
 /* --- members --- */

@@ -94,9 +94,9 @@ tn_status tn_zstd_largest_window(const tn_source *source, uint64_t from, uint64_
         const uint8_t *bytes;
         size_t n;
         tn_zstd_frame f;
-        tn_status status = look(&w, sizeof buffer, buffer, &bytes, &n, err);
-        if (status || tn_zstd_frame_read(bytes, n, &f) != TN_ZSTD_IS_FRAME)
-            return status;
+        TN_TRY(look(&w, sizeof buffer, buffer, &bytes, &n, err));
+        if (tn_zstd_frame_read(bytes, n, &f) != TN_ZSTD_IS_FRAME)
+            return TN_OK;
         *window = f.window > *window ? f.window : *window;
         if (!f.skippable && f.content == content)
             return TN_OK;
@@ -104,9 +104,7 @@ tn_status tn_zstd_largest_window(const tn_source *source, uint64_t from, uint64_
         if (f.skippable)
             skip(&w, f.content);
         else
-            status = skip_blocks(&w, &f, err);
-        if (status)
-            return status;
+            TN_TRY(skip_blocks(&w, &f, err));
     }
     return TN_OK;
 }

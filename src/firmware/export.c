@@ -131,11 +131,9 @@ static tn_status plan_parameters(const job *j, tn_c_tensor *c, float largest, tn
     survey s = { .mli = j->o.mli, .c = c };
     c->axis = t->scaling->axis;
     c->frac_bits = tn_c_scale_frac(s.mli, largest);
-    tn_status status = read_part(j->in, t, &t->parts[1], check_scales, &s, err);
+    TN_TRY(read_part(j->in, t, &t->parts[1], check_scales, &s, err));
     s.index = 0;
-    if (!status && t->nparts > 2)
-        status = read_part(j->in, t, &t->parts[2], check_zeros, &s, err);
-    return status;
+    return t->nparts > 2 ? read_part(j->in, t, &t->parts[2], check_zeros, &s, err) : TN_OK;
 }
 
 /* ---- planning one tensor ---- */
@@ -280,17 +278,16 @@ static tn_status name_tensors(job *j, const char ***ids, tn_error *err)
 static tn_status plan_tensors(job *j, tn_error *err)
 {
     const char **ids;
-    tn_status status = name_tensors(j, &ids, err);
+    TN_TRY(name_tensors(j, &ids, err));
     j->tensors = tn_arena_zalloc(&j->arena, j->walk.count, sizeof *j->tensors);
-    if (!status && !j->tensors)
-        status = tn_fail_nomem(err);
-    for (size_t i = 0; i < j->walk.count && !status; i++) {
+    TN_NEED(j->tensors, err);
+    for (size_t i = 0; i < j->walk.count; i++) {
         const tn_tensor *t = j->walk.tensors[i];
         tn_c_tensor *c = &j->tensors[j->result.tensors++];
         *c = (tn_c_tensor){ .source = t, .id = ids[t - j->in->tensors], .axis = -1 };
-        status = tn_in_tensor(plan_tensor(j, c, err), c->source->name, err);
+        TN_TRY(tn_in_tensor(plan_tensor(j, c, err), c->source->name, err));
     }
-    return status;
+    return TN_OK;
 }
 
 static tn_status check_kept(const job *j, tn_error *err)
@@ -430,11 +427,9 @@ static tn_status take_elements(void *context, const uint8_t *bytes, size_t n, tn
         tn_c_array_make(w->c, w->j->o.mli, w->array, bytes, n / from, w->j->window);
         elements = w->j->window;
     }
-    tn_status status = tn_in_tensor(put_elements(w, elements, n / from, err), w->c->source->name, err);
+    TN_TRY(tn_in_tensor(put_elements(w, elements, n / from, err), w->c->source->name, err));
     w->index += n / from;
-    if (!status && w->array == TN_C_DATA)
-        status = tn_walk_advance(&w->j->walk, n, err);
-    return status;
+    return w->array == TN_C_DATA ? tn_walk_advance(&w->j->walk, n, err) : TN_OK;
 }
 
 /* Writes zero points that the source does not have. */
@@ -575,14 +570,10 @@ static tn_status take_options(job *j, const tn_export_options *given, tn_error *
 
 static tn_status run(job *j, const char *folder, tn_error *err)
 {
-    tn_status status = plan(j, err);
-    if (!status)
-        status = place(j, err);
-    if (!status)
-        report(j);
-    if (!status && folder)
-        status = write_files(j, folder, err);
-    return tn_in_file(status, tn_file_shard_name(j->in, 0), err);
+    TN_TRY(plan(j, err));
+    TN_TRY(place(j, err));
+    report(j);
+    return folder ? write_files(j, folder, err) : TN_OK;
 }
 
 tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_options *given,
@@ -596,7 +587,7 @@ tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_o
     tn_status status = take_options(j, given, err);
     j->walk = (tn_walk){ .jobs = 1, .progress = j->o.progress, .context = j->o.context };
     if (!status)
-        status = run(j, folder, err);
+        status = tn_in_file(run(j, folder, err), tn_file_shard_name(j->in, 0), err);
     if (!status && result)
         *result = j->result;
     tn_buf_free(&j->text);

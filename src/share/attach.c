@@ -178,11 +178,8 @@ static tn_status receive(const visit *v, size_t *n, int *descriptor, tn_error *e
     do {
         if (moved == TN_MOVED_SHORT)
             tn_socket_rest();
-        tn_status status = tn_socket_wait(v->fd, POLLIN, v->deadline, err);
-        if (!status)
-            status = tn_socket_receive(v->fd, v->bytes, TN_WIRE_MAX, n, descriptor, &moved, err);
-        if (status)
-            return status;
+        TN_TRY(tn_socket_wait(v->fd, POLLIN, v->deadline, err));
+        TN_TRY(tn_socket_receive(v->fd, v->bytes, TN_WIRE_MAX, n, descriptor, &moved, err));
     } while (moved == TN_MOVED_LATER || moved == TN_MOVED_SHORT);
     if (moved == TN_MOVED_CLOSED)
         return tn_fail(err, TN_ERR_TRUNCATED, "the other end has hung up after %zu item%s, before the end",
@@ -282,13 +279,12 @@ static tn_status greet(visit *v, const char *path, tn_error *err)
 static tn_status converse(const visit *v, tn_error *err)
 {
     bool end = false, heard;
-    tn_status status = next_packet(v, &end, err);
-    while (!status && !end) {
-        status = say(v, TN_WIRE_NEXT, &heard, err);
-        if (!status)
-            status = next_packet(v, &end, err);
+    TN_TRY(next_packet(v, &end, err));
+    while (!end) {
+        TN_TRY(say(v, TN_WIRE_NEXT, &heard, err));
+        TN_TRY(next_packet(v, &end, err));
     }
-    return status;
+    return TN_OK;
 }
 
 static tn_attachment *new_attachment(void)

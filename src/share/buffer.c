@@ -160,12 +160,10 @@ tn_status tn_buffer_map(tn_buffer *buffer, tn_error *err)
     if (!buffer->data && buffer->size && !buffer->provider->map)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of type %s cannot be mapped for the CPU",
                        buffer->provider->name);
-    tn_status status = TN_OK;
     if (buffer->maps == 0 && buffer->provider->map)
-        status = buffer->provider->map(buffer, err);
-    if (!status)
-        buffer->maps++;
-    return status;
+        TN_TRY(buffer->provider->map(buffer, err));
+    buffer->maps++;
+    return TN_OK;
 }
 
 void tn_buffer_unmap(tn_buffer *buffer)

@@ -142,10 +142,10 @@ tn_status tn_offer_confine(tn_offer *offer, const char **how, tn_error *err)
 {
     static const allowance *const list[] = { &for_serving };
     (void)offer;
-    tn_status status = confine(list, 1, err);
-    if (!status && how)
+    TN_TRY(confine(list, 1, err));
+    if (how)
         *how = "seccomp: no files, no programs, no connections of its own";
-    return status;
+    return TN_OK;
 }
 
 /* libcrypto reads its configuration when a digest is first asked for. */

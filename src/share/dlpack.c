@@ -132,13 +132,10 @@ tn_status tn_dlpack_export(const tn_array *array, tn_buffer *buffer, uint64_t of
 {
     uint64_t count;
     int64_t settled[TN_MAX_RANK];
-    tn_status status = tn_array_check(array, "array", &count, err);
-    if (status)
-        return status;
+    TN_TRY(tn_array_check(array, "array", &count, err));
     settle_strides(array->rank, array->shape, array->stride, settled);
-    if ((status = check_type(array, settled, err)) ||
-        (status = check_place(array, settled, buffer, offset, err)))
-        return status;
+    TN_TRY(check_type(array, settled, err));
+    TN_TRY(check_place(array, settled, buffer, offset, err));
     size_t row = array->rank * sizeof *settled;
     exported *e = malloc(sizeof *e + 2 * row);
     TN_NEED(e, err);

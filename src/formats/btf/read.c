@@ -160,8 +160,7 @@ static tn_status take_array(const reader *r, record *s, const tn_array *a, const
 static tn_status take_entries(reader *r, record *s, uint32_t rank, const int64_t **shape, tn_error *err)
 {
     tn_dims dims;
-    if (take_dims(r, s, 2, "shape of indices", &dims, err))
-        return err->status;
+    TN_TRY(take_dims(r, s, 2, "shape of indices", &dims, err));
     if (dims.dims[1] != (int64_t)rank)
         return tn_fail_at(err, TN_ERR_CORRUPT, s->shape_at + BTF_WORD,
                           "expected rows of %u indices, as many as it has dimensions, but found %lld", rank,
@@ -180,17 +179,14 @@ static tn_status take_coo(reader *r, record *s, const tn_dims *dims, tn_error *e
         return tn_fail_at(err, TN_ERR_LIMIT, s->shape_at,
                           "expected at most %lld elements but shape %s has more", (long long)INT64_MAX,
                           tn_show_shape(dims->rank, dims->dims).text);
-    if (take_entries(r, s, dims->rank, &shape, err))
-        return err->status;
+    TN_TRY(take_entries(r, s, dims->rank, &shape, err));
     s->indices = (tn_part){ .role = "indices", .array = { .dtype = TN_UINT64, .rank = 2, .shape = shape } };
     tn_stored extent = { 0 };
-    if (take_array(r, s, &s->indices.array, "array of indices", &extent, err))
-        return err->status;
+    TN_TRY(take_array(r, s, &s->indices.array, "array of indices", &extent, err));
     s->indices.nbytes = extent.size;
     s->indices.stored = tn_file_keep_stored(r->file, &extent, NULL);
     TN_NEED(s->indices.stored, err);
-    if (take_dims(r, s, 1, "number of values", &count, err))
-        return err->status;
+    TN_TRY(take_dims(r, s, 1, "number of values", &count, err));
     if (count.dims[0] != shape[0])
         return tn_fail_at(err, TN_ERR_CORRUPT, s->shape_at,
                           "expected %lld values, as many as rows of indices, but found %lld",
@@ -276,8 +272,7 @@ static tn_status read_table(reader *r, tn_error *err)
         return tn_fail_at(err, TN_ERR_TRUNCATED, r->size,
                           "expected the number of tensors, %d bytes, but the file has %llu", BTF_WORD,
                           (unsigned long long)r->size);
-    if (tn_source_read(r->source, 0, count, sizeof count, err))
-        return err->status;
+    TN_TRY(tn_source_read(r->source, 0, count, sizeof count, err));
     uint64_t n = tn_load_u64le(count), most = r->size / BTF_WORD - 1;
     if (n > most)
         return tn_fail_at(err, TN_ERR_TRUNCATED, 0,

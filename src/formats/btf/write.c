@@ -115,17 +115,15 @@ tn_status tn_btf_plan(tn_writer *w, tn_error *err)
 {
     uint64_t at = BTF_WORD * (1 + (uint64_t)w->ntensors);
     uint32_t file;
-    tn_status status = check_options(w, err);
-    for (size_t i = 0; i < w->ntensors && !status; i++)
-        status = tn_in_tensor(check_tensor(w, i, err), first_entry(w, i)->name, err);
-    for (size_t i = 0; i < w->ntensors && !status; i++)
+    TN_TRY(check_options(w, err));
+    for (size_t i = 0; i < w->ntensors; i++)
+        TN_TRY(tn_in_tensor(check_tensor(w, i, err), first_entry(w, i)->name, err));
+    for (size_t i = 0; i < w->ntensors; i++)
         if (!place(&w->entries[w->first_entry[i]], &at))
-            status = tn_fail(err, TN_ERR_LIMIT, "the file would be larger than 2^63 bytes");
-    if (!status)
-        status = tn_writer_add_file(w, w->path, &file, err);
-    if (!status)
-        w->files[file].end = at;
-    return status;
+            return tn_fail(err, TN_ERR_LIMIT, "the file would be larger than 2^63 bytes");
+    TN_TRY(tn_writer_add_file(w, w->path, &file, err));
+    w->files[file].end = at;
+    return TN_OK;
 }
 
 /* --- finishing --- */
@@ -167,13 +165,13 @@ static tn_status flush(tn_writer *w, tn_buf *b, uint64_t at, tn_error *err)
 static tn_status write_record(tn_writer *w, const tn_out_entry *e, tn_buf *b, tn_error *err)
 {
     put_head(w, e, b);
-    tn_status status = flush(w, b, record_of(e), err);
-    if (!status && is_coo(e->more->whole)) {
+    TN_TRY(flush(w, b, record_of(e), err));
+    if (is_coo(e->more->whole)) {
         put_word(b, (uint64_t)e->shape[0]);
-        status = flush(w, b, e->offset - BTF_WORD, err);
+        TN_TRY(flush(w, b, e->offset - BTF_WORD, err));
     }
     tn_buf_fill(b, 0, (size_t)(-e->nbytes % BTF_WORD));
-    return status ? status : flush(w, b, e->offset + e->nbytes, err);
+    return flush(w, b, e->offset + e->nbytes, err);
 }
 
 tn_status tn_btf_finish(tn_writer *w, tn_error *err)

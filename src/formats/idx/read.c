@@ -119,8 +119,7 @@ static tn_status check_size(const tn_entry *e, uint64_t found, tn_error *err)
 static tn_status open_idx(tn_file *f, tn_error *err)
 {
     header h;
-    if (read_header(f->shards[0].source, &h, err))
-        return err->status;
+    TN_TRY(read_header(f->shards[0].source, &h, err));
     uint64_t follow = tn_source_size(f->shards[0].source) - h.size;
     tn_entry e = {
         .name = tn_file_stem(f, suffix_of(f->shards[0].path)), .dtype = h.dtype, .rank = h.dims.rank,

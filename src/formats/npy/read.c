@@ -114,8 +114,7 @@ static tn_status open_npy(tn_file *f, tn_error *err)
 {
     tn_npy_header h;
     tn_entry e = { .name = NULL };
-    if (load_header(f, &h, err))
-        return err->status;
+    TN_TRY(load_header(f, &h, err));
     if (h.never)
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, h.type_at, "%s", h.never);
     e.name = h.name ? h.name : tn_file_stem(f, TN_NPY_SUFFIX);

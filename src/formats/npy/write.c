@@ -148,8 +148,7 @@ tn_status tn_npy_plan(tn_writer *w, tn_error *err)
     tn_text *header = tn_arena_zalloc(&w->arena, 1, sizeof *header);
     tn_out_entry *e = w->entries;
     TN_NEED(header, err);
-    if (check_count(w, err))
-        return err->status;
+    TN_TRY(check_count(w, err));
     tn_npy_array array = tn_npy_array_of(e);
     array.name = w->options.drop_names || is_stem(w->path, e->name) ? NULL : e->name;
     if (tn_npy_build_header(w, &array, 0, header, err) || tn_writer_add_file(w, w->path, &e->file, err))

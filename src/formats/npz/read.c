@@ -256,18 +256,18 @@ static tn_status read_members(reader *r, tn_error *err)
     const tn_zip_directory *d = &r->directory;
     size_t count = (size_t)d->count;
     r->ranges = malloc((count ? count : 1) * sizeof *r->ranges);
-    tn_status status = r->ranges ? tn_file_expect(r->file, count, err) : tn_fail_nomem(err);
-    for (size_t i = 0; i < count && !status; i++)
-        status = read_member(r, err);
-    if (!status && tn_cur_left(&d->entries))
+    TN_NEED(r->ranges, err);
+    TN_TRY(tn_file_expect(r->file, count, err));
+    for (size_t i = 0; i < count; i++)
+        TN_TRY(read_member(r, err));
+    if (tn_cur_left(&d->entries))
         return tn_fail_at(err, TN_ERR_CORRUPT, d->at + d->entries.pos,
                           "the archive's directory has %zu more bytes than its %zu members take",
                           tn_cur_left(&d->entries), count);
-    if (!status)
-        status = check_overlaps(r, err);
-    if (!status && !r->file->count && r->left_out.status)
+    TN_TRY(check_overlaps(r, err));
+    if (!r->file->count && r->left_out.status)
         return tn_fail_at(err, r->left_out.status, r->left_out.offset, "%s", r->left_out.text);
-    return status;
+    return TN_OK;
 }
 
 tn_status tn_npz_list(tn_file *file, const char **name, tn_error *err)

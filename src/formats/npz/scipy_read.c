@@ -94,8 +94,7 @@ static tn_status read_format(matrix *m, tn_error *err)
     const int64_t extent = (int64_t)size;
     p.array = (tn_array){ .dtype = TN_UINT8, .rank = 1, .shape = &extent };
     p.nbytes = size;
-    if (load(m, FORMAT, &p, bytes, err))
-        return err->status;
+    TN_TRY(load(m, FORMAT, &p, bytes, err));
     for (size_t i = 0; i < size; i++) {
         bool low = i % step == (p.stored->order == TN_BIG_ENDIAN ? step - 1 : 0);
         if (low)
@@ -306,8 +305,7 @@ static tn_status replace_all(matrix *m, tn_error *err)
 static tn_status join(matrix *m, bool *joined, tn_error *err)
 {
     const tn_part *data = part_of(m, DATA);
-    if (read_shape(m, err))
-        return err->status;
+    TN_TRY(read_shape(m, err));
     if (data->array.rank != 1)
         return tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, DATA),
                           "member \"data.npy\": expected a vector but found %s", describe(data).text);
@@ -333,8 +331,7 @@ tn_status tn_scipy_join(tn_file *f, const char *name, bool *joined, tn_error *er
     if (f->records || !m.array[FORMAT] || !m.array[SHAPE] || !m.array[DATA] ||
         !format_bytes(part_of(&m, FORMAT)))
         return TN_OK;
-    if (read_format(&m, err))
-        return err->status;
+    TN_TRY(read_format(&m, err));
     if (!m.format)
         return TN_OK;
     if (!is_csr(&m) && strcmp(m.format, "coo") != 0)

@@ -133,8 +133,7 @@ tn_status tn_scipy_plan(tn_writer *w, tn_error *err)
     uint32_t file;
     plan *p = tn_arena_zalloc(&w->arena, 1, sizeof *p);
     TN_NEED(p, err);
-    if (check(w, err))
-        return err->status;
+    TN_TRY(check(w, err));
     const tn_tensor *t = w->entries[0].more->whole;
     for (size_t i = 0; i < w->count; i++)
         if (w->entries[i].more->record.len)
@@ -147,8 +146,7 @@ tn_status tn_scipy_plan(tn_writer *w, tn_error *err)
         if (!tn_add_u64(p->at, w->entries[1].nbytes, &end) || end > INT64_MAX)
             return tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
     }
-    if (tn_writer_add_file(w, w->path, &file, err))
-        return err->status;
+    TN_TRY(tn_writer_add_file(w, w->path, &file, err));
     w->files[file].end = end;
     w->state = p;
     return TN_OK;

@@ -24,11 +24,9 @@ tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array
     m->zip.local = *at;
     /* an upper bound: the length of the header is not known yet */
     m->zip.wide = m->nbytes > UINT32_MAX - 2 * TN_NPY_NUMPY_MAX;
-    if (make_name(w, name, &m->zip.name, err))
-        return err->status;
+    TN_TRY(make_name(w, name, &m->zip.name, err));
     uint64_t before = *at + tn_zip_local_size(m->zip.name.len, m->zip.wide);
-    if (tn_npy_build_header(w, array, before, &m->header, err))
-        return err->status;
+    TN_TRY(tn_npy_build_header(w, array, before, &m->header, err));
     m->data = before + m->header.len;
     if (!tn_add_u64(m->data, m->nbytes, at) || *at > INT64_MAX)
         return tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
@@ -55,8 +53,7 @@ tn_status tn_npz_plan(tn_writer *w, tn_error *err)
         tn_out_entry *e = &w->entries[i];
         tn_npy_array array = tn_npy_array_of(e);
         members[i].nbytes = e->nbytes;
-        if (tn_npz_place(w, e->name, &array, &members[i], &at, err))
-            return err->status;
+        TN_TRY(tn_npz_place(w, e->name, &array, &members[i], &at, err));
         tn_npz_set_offset(e, &members[i], file);
     }
     w->files[file].end = at;

@@ -158,16 +158,15 @@ tn_status tn_raw_take_scales(tn_raw_numbers *n, const tn_descriptor *d, tn_entry
     e->scaling = tn_arena_copy(arena, &scaling, sizeof scaling);
     TN_NEED(parts && shape && e->scaling, err);
     parts[0] = next_part(n, "scale", (tn_array){ .dtype = TN_FLOAT32, .rank = rank, .shape = shape }, &to);
-    tn_status status = take_scales(q, e, to, err);
-    if (!status && has_zeros(q)) {
-        parts[1] = next_part(n, "zero", (tn_array){ .dtype = TN_INT32, .rank = rank, .shape = shape }, &to);
-        status = take_zeros(q, e, to, err);
-    }
-    if (!status && (!parts[0].stored || (has_zeros(q) && !parts[1].stored)))
-        status = tn_fail_nomem(err);
+    TN_NEED(parts[0].stored, err);
+    TN_TRY(take_scales(q, e, to, err));
     e->companions = parts;
-    e->ncompanions = has_zeros(q) ? 2 : 1;
-    return status;
+    e->ncompanions = 1;
+    if (!has_zeros(q))
+        return TN_OK;
+    parts[e->ncompanions++] = next_part(n, "zero", (tn_array){ TN_INT32, rank, shape, NULL }, &to);
+    TN_NEED(parts[1].stored, err);
+    return take_zeros(q, e, to, err);
 }
 
 /* --- sparse tensors --- */

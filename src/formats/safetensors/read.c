@@ -214,8 +214,7 @@ static tn_status read_entries(reader *r, tn_error *err)
             return tn_fail_at(err, TN_ERR_CORRUPT, at, TN_ST_METADATA " is there twice");
         } else {
             metadata = true;
-            if (tn_st_metadata_read(&r->metadata, r->file, j, LENGTH_BYTES, err))
-                return err->status;
+            TN_TRY(tn_st_metadata_read(&r->metadata, r->file, j, LENGTH_BYTES, err));
         }
     }
     return tn_json_done(j) ? TN_OK : tn_json_fail(j, LENGTH_BYTES, err);
@@ -319,10 +318,9 @@ static tn_status check_tiling(tn_file *file, tn_error *err)
 
 tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *err)
 {
-    tn_status status = all->unordered ? check_tiling(file, err) : TN_OK;
-    if (!status && all->fillers)
-        status = hide_fillers(file, err);
-    return status ? status : tn_file_set_meta(file, all->items, all->count, err);
+    TN_TRY(all->unordered ? check_tiling(file, err) : TN_OK);
+    TN_TRY(all->fillers ? hide_fillers(file, err) : TN_OK);
+    return tn_file_set_meta(file, all->items, all->count, err);
 }
 
 static tn_status open_one(tn_file *file, tn_error *err)

@@ -193,20 +193,20 @@ tn_status tn_st_plan_old(tn_writer *w, tn_st_out *out, tn_error *err)
     bool has_single = tn_exists_beside(w->path, tn_base_name(single));
     if (has_single && !w->options.replace)
         return fail_exists(tn_base_name(single), " and would be taken for the new set", err);
-    tn_status status = check_members(w, out, err);
-    if (!status && has_single) {
-        status = tn_writer_add_obsolete(w, tn_base_name(single), err);
+    TN_TRY(check_members(w, out, err));
+    if (has_single) {
+        TN_TRY(tn_writer_add_obsolete(w, tn_base_name(single), err));
         w->like = single;
     }
-    if (!status && tn_exists_beside(w->path, tn_base_name(index)) && w->options.replace) {
+    if (tn_exists_beside(w->path, tn_base_name(index)) && w->options.replace) {
         out->replaces = true;
         w->like = NULL;
-        status = replace_shards(w, index, err);
+        TN_TRY(replace_shards(w, index, err));
         w->like = w->like ? w->like : index;
     }
     for (size_t i = 0; i < w->count && out->replaces; i++)
         w->entries[i].checksum = TN_CHECKSUM_CRC32C;        /* for the id of the set */
-    return status;
+    return TN_OK;
 }
 
 /* --- other files in the folder --- */

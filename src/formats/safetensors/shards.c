@@ -134,8 +134,7 @@ static tn_status read_weight_map(tn_st_index *x, tn_file *file, tn_json *j, tn_e
         if (j->status)
             return tn_fail_at(err, j->status, j->at, "tensor %s: %s", tn_quote(name.ptr, name.len).text,
                               j->why);
-        if (list_tensor(x, file, name, file_name, at, err))
-            return err->status;
+        TN_TRY(list_tensor(x, file, name, file_name, at, err));
     }
     return j->status ? tn_json_fail(j, 0, err) : TN_OK;
 }
@@ -330,11 +329,11 @@ tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err)
     out->files = tn_arena_zalloc(&w->arena, out->nfiles, sizeof *out->files);
     TN_NEED(out->files, err);
     cut(w, out->files);
-    tn_status status = tn_st_plan_old(w, out, err);
-    for (size_t i = 0; i < out->nfiles && out->nfiles > 1 && !status; i++)
-        status = tn_writer_add_member(w, &out->files[i].file, err);
-    if (status || out->nfiles > 1)
-        return status;
+    TN_TRY(tn_st_plan_old(w, out, err));
+    for (size_t i = 0; i < out->nfiles && out->nfiles > 1; i++)
+        TN_TRY(tn_writer_add_member(w, &out->files[i].file, err));
+    if (out->nfiles > 1)
+        return TN_OK;
     const char *path = tn_st_is_index_path(w->path) ? tn_st_path_with(w, TN_ST_SUFFIX) : w->path;
     return path ? tn_writer_add_file(w, path, &out->files[0].file, err) : tn_fail_nomem(err);
 }

@@ -163,15 +163,14 @@ static tn_status plan_file(tn_writer *w, tn_st_out *out, tn_st_out_file *f, tn_e
 tn_status tn_st_plan(tn_writer *w, tn_error *err)
 {
     tn_st_out *out = tn_arena_zalloc(&w->arena, 1, sizeof *out);
-    tn_status status = out ? TN_OK : tn_fail_nomem(err);
-    for (size_t i = 0; i < w->count && !status; i++)
-        status = check_entry(w, &w->entries[i], err);
+    TN_NEED(out, err);
+    for (size_t i = 0; i < w->count; i++)
+        TN_TRY(check_entry(w, &w->entries[i], err));
     w->state = out;
-    if (status || choose_meta(w, out, err) || tn_st_cut(w, out, err))
-        return err->status;
+    TN_TRY(choose_meta(w, out, err));
+    TN_TRY(tn_st_cut(w, out, err));
     for (size_t i = 0; i < out->nfiles; i++)
-        if (plan_file(w, out, &out->files[i], err))
-            return err->status;
+        TN_TRY(plan_file(w, out, &out->files[i], err));
     return tn_st_plan_index(w, out, err);
 }
 
@@ -210,8 +209,7 @@ static tn_status edit_entry(edit *x, tn_text key, tn_text value, tn_error *err)
     if (k != SIZE_MAX)
         return tn_st_fail_reserved(x->file->meta[k].key, err);
     tn_text record = { 0 };
-    if (tn_st_metadata_claim(&x->old, &x->arena, name, &record, err))
-        return err->status;
+    TN_TRY(tn_st_metadata_claim(&x->old, &x->arena, name, &record, err));
     static const tn_tensor none;
     const tn_tensor *t = tn_file_find(x->file, name);
     t = t ? t : &none;          /* a part of another tensor, or a filler */

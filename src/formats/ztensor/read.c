@@ -60,8 +60,7 @@ tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
         return tn_fail_at(err, TN_ERR_CORRUPT, size - sizeof tail,
                           "expected an index of at most %llu bytes but found %llu", (unsigned long long)room,
                           (unsigned long long)n);
-    if (tn_index_check_size(n, size - sizeof tail, err))
-        return err->status;
+    TN_TRY(tn_index_check_size(n, size - sizeof tail, err));
     index->at = size - sizeof tail - n;
     index->size = (size_t)n;
     return tn_source_copy(source, index->at, n, &f->arena, &index->bytes, err);
@@ -250,11 +249,9 @@ static tn_status read_index(entry_reader *r, const zt_index *index, tn_error *er
 {
     enum { SMALLEST_ENTRY = 48 };       /* bytes of the required keys */
     tn_cbor_array(r->c);
-    tn_status status = tn_file_expect(r->file, index->size / SMALLEST_ENTRY / 2, err);
-    for (size_t i = 0; !status && tn_cbor_item(r->c); i++)
-        status = read_entry(r, index, i, err);
-    if (status)
-        return status;
+    TN_TRY(tn_file_expect(r->file, index->size / SMALLEST_ENTRY / 2, err));
+    for (size_t i = 0; tn_cbor_item(r->c); i++)
+        TN_TRY(read_entry(r, index, i, err));
     tn_cbor_done(r->c);
     return r->c->status ? tn_fail_at(err, r->c->status, index->at + r->c->at, "index: %s", r->c->why) : TN_OK;
 }
