@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
-#include "descriptor/descriptor.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -76,11 +75,6 @@ tn_phrase tn_codes_phrase(const tn_dtype_info *type)
     snprintf(p.text, sizeof p.text, "a code of %.40s, %.40s to %.40s", type->name, tn_wide_phrase(low).text,
              tn_wide_phrase(high).text);
     return p;
-}
-
-const char *tn_type_label(const tn_dtype_info *type)
-{
-    return type->wia ? type->wia : type->name;
 }
 
 /* ---- single fields ---- */

@@ -3,6 +3,7 @@
 #ifndef TN_DESCRIPTOR_CHECK_H
 #define TN_DESCRIPTOR_CHECK_H
 
+#include "descriptor/descriptor.h"
 #include "descriptor/extents.h"
 
 typedef struct tn_checker {
@@ -31,9 +32,6 @@ bool tn_integer_codes(const tn_dtype_info *type, tn_wide *low, tn_wide *high);
 
 /* "a code of int8, -128 to 127" */
 tn_phrase tn_codes_phrase(const tn_dtype_info *type);
-
-/* The specification's name of a type, else its own. */
-const char *tn_type_label(const tn_dtype_info *type);
 
 /* dimensions, layout, symbols, constraints, physical shape, padding */
 void tn_check_shape(tn_checker *c);

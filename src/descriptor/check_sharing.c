@@ -1,6 +1,5 @@
 /* descriptor/check_sharing.c - device, buffer handle, mapping, zero_copy_compatible. */
 #include "descriptor/check.h"
-#include "descriptor/descriptor.h"
 #include "tensor/array.h"
 
 #include <inttypes.h>

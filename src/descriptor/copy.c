@@ -99,8 +99,7 @@ tn_status tn_descriptor_copy(tn_descriptor *dst, const tn_descriptor *src, tn_ar
     d.padding.mode = copy_text(&c, src->padding.mode);
     copy_sparse(&c, &d.sparse);
     d.extra = copy_extra(&c, src->extra, src->nextra);
-    if (c.bad)
-        return tn_fail_nomem(err);
+    TN_NEED(!c.bad, err);
     *dst = d;
     return TN_OK;
 }

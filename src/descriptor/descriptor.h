@@ -68,6 +68,9 @@ extern const tn_words tn_quant_scheme_words, tn_handle_type_words, tn_device_typ
     tn_memory_space_words, tn_byte_order_words, tn_permission_words, tn_access_mode_words,
     tn_sparse_format_words, tn_index_type_words;
 
+/* The specification's name of a type, else its own. */
+const char *tn_type_label(const tn_dtype_info *type);
+
 /* The type of a base_type: one of the 17, or a canonical name after "tenon:"; else TN_UNKNOWN. */
 tn_dtype tn_wia_type(const char *base_type);
 

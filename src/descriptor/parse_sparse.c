@@ -245,7 +245,7 @@ static void store_values(tn_wia_reader *r, unsigned bits, size_t count)
 static void read_data(tn_wia_reader *r, const tn_dtype_info *type)
 {
     bool complex = type->kind == TN_KIND_COMPLEX;
-    encoder e = { .type = tn_real_type(type), .name = type->wia ? type->wia : type->name };
+    encoder e = { .type = tn_real_type(type), .name = tn_type_label(type) };
     e.rules = tn_encode_rules_for(e.type, NULL);
     size_t count = 0;
     r->nwords = 0;

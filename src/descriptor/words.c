@@ -49,6 +49,11 @@ tn_dtype tn_wia_type(const char *base_type)
     return TN_UNKNOWN;
 }
 
+const char *tn_type_label(const tn_dtype_info *type)
+{
+    return type->wia ? type->wia : type->name;
+}
+
 const char *tn_wia_type_name(tn_dtype dtype, tn_arena *arena)
 {
     const tn_dtype_info *type = tn_dtype_get(dtype);

@@ -591,8 +591,7 @@ static tn_status write_one(const tn_descriptor *d, unsigned indent, tn_buf *out,
     }
     put_descriptor(&w);
     free(w.extra);
-    if (out->bad)
-        return tn_fail_nomem(err);
+    TN_NEED(!out->bad, err);
     if (w.status)
         return w.status;
     if (w.written < d->nextra)

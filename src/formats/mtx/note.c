@@ -132,8 +132,7 @@ static tn_status keep_lines(tn_mtx_reader *r, const comments *c)
                                       "metadata key \"" TN_MTX_COMMENT "\" is there twice: it holds the "
                                       "comments of the file");
     tn_meta *all = c->lines.bad ? NULL : tn_arena_zalloc(&r->file->arena, r->nmeta + 1, sizeof *all);
-    if (!all || !keep_text(r, &c->lines, &all[r->nmeta]))
-        return tn_fail_nomem(r->err);
+    TN_NEED(all && keep_text(r, &c->lines, &all[r->nmeta]), r->err);
     if (r->nmeta)
         memcpy(all, r->meta, r->nmeta * sizeof *all);
     r->meta = all;

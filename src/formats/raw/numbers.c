@@ -69,7 +69,7 @@ static tn_part next_part(tn_raw_numbers *n, const char *role, tn_array array, ui
     *to = n->bytes + n->used;
     part.data = *to;
     const tn_stored stored = { .offset = n->used, .size = part.nbytes,
-                               .type = type->wia ? type->wia : type->name,
+                               .type = tn_type_label(type),
                                .order = TN_HOST_ORDER, .shard = n->shard };
     part.stored = tn_file_keep_stored(n->file, &stored, &(tn_stored_more){ .encoding_name = "text" });
     n->used += room_for(part.nbytes);

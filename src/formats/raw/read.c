@@ -9,12 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Never NULL: a type that the specification lacks is written as "tenon:NAME". */
-static const char *type_name(const tn_dtype_info *type)
-{
-    return type->wia ? type->wia : type->name;
-}
-
 /* The document being read. */
 typedef struct reader {
     tn_file        *file;
@@ -355,7 +349,7 @@ static tn_status take_storage(reader *r, subject *s, tn_error *err)
     e->dtype = d->sparse.format ? d->sparse.value_type : d->dtype;
     const tn_text type = { d->base_type, d->base_type ? strlen(d->base_type) : 0 };
     e->stored.type = type.ptr ? tn_file_text(r->file, type, "type", e->at, err)
-                              : type_name(tn_dtype_get(e->dtype));
+                              : tn_type_label(tn_dtype_get(e->dtype));
     if (!e->stored.type)
         return err->status;
     if (d->sparse.format)
@@ -564,7 +558,7 @@ const tn_format tn_format_raw = {
     },
     .probe = tn_raw_probe,
     .open = open_raw,
-    .type_name = type_name,
+    .type_name = tn_type_label,         /* "tenon:NAME" is written where the specification has none */
     .shares = true,
     .keeps_properties = true,
     .min_align = 64,

@@ -184,7 +184,7 @@ static tn_status place_part(tn_file *f, const tn_entry *e, uint64_t offset, tn_p
                           tn_quote_z(p->role).text, (unsigned long long)p->nbytes, (unsigned long long)offset,
                           tn_quote_z(data->path).text, (unsigned long long)have);
     const tn_stored stored = { .offset = offset, .size = p->nbytes,
-                               .type = type->wia ? type->wia : type->name, .order = e->stored.order,
+                               .type = tn_type_label(type), .order = e->stored.order,
                                .shard = e->stored.shard };
     p->stored = tn_file_keep_stored(f, &stored, NULL);
     return p->stored ? TN_OK : tn_fail_nomem(err);

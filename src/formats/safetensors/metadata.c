@@ -144,8 +144,7 @@ tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *n
     m->scratch.size = 0;
     tn_buf_puts(&m->scratch, TN_ST_RECORD);
     tn_buf_put(&m->scratch, name, strlen(name) + 1);
-    if (m->scratch.bad)
-        return tn_fail_nomem(err);
+    TN_NEED(!m->scratch.bad, err);
     const tn_st_pair *pair = claim_pair(m, (const char *)m->scratch.data);
     if (!pair)
         return TN_OK;
@@ -197,8 +196,7 @@ static tn_status add_pair(tn_st_metadata *m, const tn_st_pair *pair, tn_error *e
     m->pairs[m->count++] = *pair;
     m->has_records |= tn_begins_with(pair->key, TN_ST_RECORD);
     size_t other = tn_names_add(&m->names, m, pair_key, m->count - 1);
-    if (other == TN_NAMES_NOMEM)
-        return tn_fail_nomem(err);
+    TN_NEED(other != TN_NAMES_NOMEM, err);
     if (other != TN_NAMES_ADDED)
         return tn_fail_at(err, TN_ERR_CORRUPT, pair->at, "metadata key %s is there twice: first at byte %llu",
                           tn_quote_z(pair->key).text, (unsigned long long)m->pairs[other].at);
@@ -252,8 +250,7 @@ tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, 
     all->items[all->count] = *meta;
     all->from[all->count] = from;
     size_t other = tn_names_add(&all->names, all, merged_key, all->count);
-    if (other == TN_NAMES_NOMEM)
-        return tn_fail_nomem(err);
+    TN_NEED(other != TN_NAMES_NOMEM, err);
     if (other == TN_NAMES_ADDED) {
         all->count++;
         return TN_OK;
@@ -305,8 +302,7 @@ tn_status tn_st_reserved_init(tn_st_reserved *r, const tn_meta *meta, size_t n, 
     for (size_t i = 0; i < n; i++) {
         if (!tn_begins_with(meta[i].key, TN_ST_RECORD))
             continue;
-        if (tn_names_add(&r->names, meta, reserved_name, i) == TN_NAMES_NOMEM)
-            return tn_fail_nomem(err);
+        TN_NEED(tn_names_add(&r->names, meta, reserved_name, i) != TN_NAMES_NOMEM, err);
     }
     return TN_OK;
 }

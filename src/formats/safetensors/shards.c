@@ -84,8 +84,7 @@ static tn_status add_file(tn_st_index *x, tn_file *file, const char *name, uint6
     TN_NEED(TN_GROW(x->files, x->nfiles, x->files_cap), err);
     x->files[x->nfiles++] = name;
     const char *path = tn_arena_printf(&file->arena, "%.*s%s", folder, index, name);
-    if (!path || tn_names_add(&x->file_names, x, listed_file, x->nfiles - 1) == TN_NAMES_NOMEM)
-        return tn_fail_nomem(err);
+    TN_NEED(path && tn_names_add(&x->file_names, x, listed_file, x->nfiles - 1) != TN_NAMES_NOMEM, err);
     return tn_in_file(tn_file_add_shard(file, path, &shard, err), path, err);
 }
 
@@ -115,8 +114,7 @@ static tn_status list_tensor(tn_st_index *x, tn_file *file, tn_text name, tn_tex
     TN_NEED(TN_GROW(x->tensors, x->count, x->cap), err);
     x->tensors[x->count++] = l;
     size_t other = tn_names_add(&x->names, x, listed_name, x->count - 1);
-    if (other == TN_NAMES_NOMEM)
-        return tn_fail_nomem(err);
+    TN_NEED(other != TN_NAMES_NOMEM, err);
     if (other != TN_NAMES_ADDED)
         return tn_in_tensor(tn_fail_at(err, TN_ERR_CORRUPT, at, "it is listed twice: first at byte %llu",
                                        (unsigned long long)x->tensors[other].at),
@@ -385,8 +383,7 @@ static tn_status build_index(const tn_writer *w, const tn_st_out *out, tn_buf *b
 {
     put_index_metadata(out, b);
     put_weight_map(w, out, b);
-    if (b->bad)
-        return tn_fail_nomem(err);
+    TN_NEED(!b->bad, err);
     if (b->size > TN_ST_HEADER_MAX)
         return tn_fail(err, TN_ERR_LIMIT, "the index would take %zu bytes but at most %u can be read back",
                        b->size, TN_ST_HEADER_MAX);

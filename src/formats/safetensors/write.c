@@ -272,8 +272,7 @@ static tn_status join_header(edit *x, size_t old_size, tn_error *err)
         return tn_fail(err, TN_ERR_LIMIT, "the header would take %zu bytes but safetensors allows %u",
                        room - LENGTH_BYTES, TN_ST_HEADER_MAX);
     tn_buf_fill(b, ' ', room - b->size);
-    if (b->bad || x->entries.bad)
-        return tn_fail_nomem(err);
+    TN_NEED(!b->bad && !x->entries.bad, err);
     tn_store_u64le(b->data, room - LENGTH_BYTES);
     return TN_OK;
 }

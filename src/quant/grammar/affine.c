@@ -248,10 +248,13 @@ typedef struct reading {
     bool      has_per, channel, has_axis;
 } reading;
 
-static bool take_key(reading *r, tn_text key, tn_text value)
+/* *known: there is such a key.  False: it has no such value. */
+static bool take_key(reading *r, tn_text key, tn_text value, bool *known)
 {
     tn_affine *a = &r->affine;
     int64_t number = 0;
+    bool axis = tn_text_is(key, "axis");
+    *known = true;
     if (tn_text_is(key, "per")) {
         r->has_per = true;
         return take_choice(value, "tensor", "channel", &r->channel);
@@ -266,23 +269,14 @@ static bool take_key(reading *r, tn_text key, tn_text value)
         return take_arithmetic(value, &a->arithmetic);
     if (tn_text_is(key, "range"))
         return take_range(value, a->range);
-    if (!take_number(value, &number) || number < 0 || number > INT16_MAX)
+    *known = axis || tn_text_is(key, "scale_bits");
+    if (!*known || !take_number(value, &number) || number < 0 || number > INT16_MAX)
         return false;
-    if (tn_text_is(key, "axis"))
+    if (axis)
         a->axis = (int32_t)number, r->has_axis = true;
     else
         a->scale_bits = (unsigned)number;
     return true;
-}
-
-static bool is_key(tn_text key)
-{
-    static const char *const keys[] = { "per", "axis", "zero", "zeros", "power", "scale_bits", "range",
-                                        "arithmetic", "compat" };
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (tn_text_is(key, keys[i]))
-            return true;
-    return false;
 }
 
 static const char known_keys[] = "per, axis, zero, zeros, power, scale_bits, range or arithmetic";
@@ -292,8 +286,8 @@ static tn_status read_keys(reading *r, const char *text, const char *at, tn_erro
     while (*at) {
         size_t n = strcspn(at + 1, ","), k = strcspn(at + 1, "=,");
         tn_text key = { at + 1, k }, value = { at + 1 + k + (k < n), n - k - (k < n) };
-        bool known = is_key(key);
-        if (!known || !take_key(r, key, value))
+        bool known;
+        if (!take_key(r, key, value, &known))
             return tn_fail(err, TN_ERR_ARGUMENT, "%s: expected %s but found %s at character %zu",
                            tn_quote_z(text).text, known ? "another value" : known_keys,
                            tn_quote(at + 1, n).text, (size_t)(at + 1 - text));
