@@ -160,10 +160,12 @@ void tn_put_numbers(const tn_encode_kernels *kernels, uint8_t *part, unsigned bi
                     size_t n)
 {
     uint8_t bytes[MOST], *to = bits < 8 ? bytes : part;
-    for (size_t k = 0; k < n && bits > 8; k++)
-        tn_code_put(part, k, tn_scaled_word(bits), codes[k]);
-    for (size_t k = 0; k < n && bits <= 8; k++)
-        to[k] = (uint8_t)codes[k];
+    if (bits > 8)
+        for (size_t k = 0; k < n; k++)
+            tn_code_put(part, k, tn_scaled_word(bits), codes[k]);
+    else
+        for (size_t k = 0; k < n; k++)
+            to[k] = (uint8_t)codes[k];
     if (bits < 8)
         kernels->pack(part, bytes, n, bits);
 }
