@@ -12,7 +12,7 @@ typedef struct tn_checker {
     tn_symbols           symbols;
     const tn_dtype_info *type;      /* NULL: not known */
     bool                 fragment;
-    bool                 opened;    /* tn_descriptor_check_opened() */
+    bool                 opened;    /* of tn_descriptor_check_first() */
     size_t               wrong;
 } tn_checker;
 
