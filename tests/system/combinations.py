@@ -317,7 +317,7 @@ def is_quantized(case):
 
 Refusal = collections.namedtuple("Refusal", "text reason applies")
 REFUSALS = [
-    Refusal("its codes have no other form, layout or padding: cast it to a float type as well",
+    Refusal("its codes have no other form, layout, shape or padding: cast it to a float type as well",
             "codes of tiles lie as their datatype says",
             lambda c, s, o: c.kind in DATATYPES and not c.cast and (c.layout or c.pad or c.form)),
     Refusal('expected a dense, coo or csr tensor but found form "scaled" (cast it to a float type first)',
