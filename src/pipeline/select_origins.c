@@ -21,10 +21,7 @@ typedef struct origin_list {
 
 static tn_status append(origin_list *list, const tn_origin *o, tn_error *err)
 {
-    void *items = tn_grow(list->items, list->count, &list->cap, sizeof *list->items);
-    if (!items)
-        return tn_fail_nomem(err);
-    list->items = items;
+    TN_NEED(TN_GROW(list->items, list->count, list->cap), err);
     list->items[list->count++] = o;
     return TN_OK;
 }
