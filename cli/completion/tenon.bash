@@ -38,7 +38,7 @@ _tenon_options() {
     verify) echo "--jobs --memory $input $common" ;;
     convert)
         echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --sparse --virtual --scale-mode --rotate --dialect --report" \
-            "--layout --pad --form --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names --option" \
+            "--slice --transpose --reshape --concat --split --layout --pad --form --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names --option" \
             "--dry-run --force --jobs --memory --max-bytes --quiet $input $common"
         ;;
     export-c) echo "-o --out --mli --section --align --name --binary --plan --only --force --memory --max-bytes --quiet $input $common" ;;
@@ -106,7 +106,7 @@ _tenon() {
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous" "$command")" -- "$current")
         return
         ;;
-    --slice | --only | --rename | --seed | --pad | --max-bytes | --bind | --allow-uid | --allow-gid | --tensor | --set | --unset | --section | --name | --jobs | --memory | -j)
+    --slice | --transpose | --reshape | --concat | --split | --only | --rename | --seed | --pad | --max-bytes | --bind | --allow-uid | --allow-gid | --tensor | --set | --unset | --section | --name | --jobs | --memory | -j)
         return
         ;;
     esac
@@ -116,7 +116,7 @@ _tenon() {
     elif [[ $current = -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_options "$command")" -- "$current")
     elif [ "$command" = help ]; then
-        mapfile -t COMPREPLY < <(compgen -W "$commands rules casts quantize fixed-point layouts forms output input" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "$commands rules casts quantize fixed-point shapes layouts forms output input" -- "$current")
     else
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -86,7 +86,13 @@ tn_status tn_select_check(const tn_selection *s, tn_error *err)
         return TN_OK;
     const tn_read_rule *rule = i < named ? NULL : &s->rules[i - named];
     const char *text = rule ? tn_rule_glob_of(rule) : s->options->rename[i];
-    tn_status status = tn_fail_unmatched(text, rule ? strlen(text) : strcspn(text, "="), err);
+    size_t n = rule ? strlen(text) : strcspn(text, "=");
+    if (rule && rule->step->kind == TN_RULE_JOIN) {     /* whose glob is the new name */
+        const tn_join_rule *join = rule->rule;
+        text = join->names[0].ptr;
+        n = join->names[0].len;
+    }
+    tn_status status = tn_fail_unmatched(text, n, err);
     if (rule ? has_earlier(s, i - named) : i > 0)
         tn_and_say(status, ", or earlier rules take them all", err);
     if (!rule)

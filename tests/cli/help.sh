@@ -1,6 +1,6 @@
 # Every command and topic explains itself on one screen, with an example.
 commands='ls show stats verify convert export-c compare-types diff meta describe check serve attach compliance device formats types datatypes version help'
-topics='rules casts quantize fixed-point layouts forms output input'
+topics='rules casts quantize fixed-point shapes layouts forms output input'
 t --help
 for command in $commands; do
     t $command --help
