@@ -152,8 +152,7 @@ static int show_part(const opts *o, const tn_file *file, const tn_tensor *tensor
     /* all of it is to be decoded */
     if (apart && tn_check_decoded(&tensor, 1, o->max_bytes, &err) != TN_OK)
         return say_error(o->files[0], &err);
-    tn_status status =
-        part ? elements_open(&e, file, part, &err) : elements_open_values(&e, file, tensor, &err);
+    tn_status status = elements_open(&e, file, tensor, part, &err);
     return status == TN_OK ? show_elements(o, &e, tensor, part, &w) : say_error(o->files[0], &err);
 }
 

@@ -336,7 +336,7 @@ static void print_scalar(printer *p, const tn_value *value)
 
 tn_status array_print(elements *e, const window *w, bool summarise, tn_error *err)
 {
-    tn_dtype dtype = e->rows.array.dtype;
+    tn_dtype dtype = e->dtype;
     printer p = { .e = e, .w = w, .dtype = dtype, .kind = tn_dtype_get(dtype)->kind, .summarise = summarise,
                   .err = err };
     if (w->count == 0) {
@@ -387,7 +387,7 @@ static tn_status json_nested(printer *p, uint32_t d, uint64_t flat)
 
 tn_status array_json(elements *e, const window *w, tn_error *err)
 {
-    tn_dtype dtype = e->rows.array.dtype;
+    tn_dtype dtype = e->dtype;
     printer p = { .e = e, .w = w, .dtype = dtype, .kind = tn_dtype_get(dtype)->kind, .err = err };
     if (w->count > 0)
         return json_nested(&p, 0, w->base);

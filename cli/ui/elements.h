@@ -8,27 +8,23 @@
 
 #include <stdbool.h>
 #include <tenon/tenon.h>
-#include <tenon/values.h>
 
 typedef struct elements {
-    const tn_file *file;
-    tn_values     *values;      /* NULL: elements of a part */
-    tn_part        rows;        /* the part, as one row if it is dense */
-    int64_t        count;
-    uint64_t       row;         /* elements per row */
-    const void    *data;        /* of the block at `first` */
-    void          *buffer;
-    uint64_t       first, n;    /* elements of the block */
-    uint64_t       block;       /* elements per block */
+    tn_view    *view;           /* NULL: all are in place */
+    uint32_t    part;
+    tn_dtype    dtype;
+    uint64_t    count;
+    const void *data;           /* of the block at `first` */
+    void       *buffer;
+    uint64_t    first, n;       /* elements of the block */
+    uint64_t    block;          /* elements per block */
 } elements;
 
-/* TN_ERR_UNSUPPORTED: a type this build does not know. */
-tn_status elements_open(elements *e, const tn_file *file, const tn_part *part, tn_error *err);
-
-/* The values of codes; decoded data of a large compressed tensor goes to a
- * temporary file. */
-tn_status elements_open_values(elements *e, const tn_file *file, const tn_tensor *tensor, tn_error *err);
-
+/* A part of the tensor or, if it is NULL, its values; what is decoded of a large
+ * compressed one goes to a temporary file.  TN_ERR_UNSUPPORTED: a type this build
+ * does not know. */
+tn_status elements_open(elements *e, const tn_file *file, const tn_tensor *tensor, const tn_part *part,
+                        tn_error *err);
 void      elements_close(elements *e);
 
 /* One element by its row-major index, which must be in range. */

@@ -21,8 +21,8 @@
 #include <tenon/sparse.h>
 #include <tenon/stats.h>
 #include <tenon/tensor.h>
-#include <tenon/values.h>
 #include <tenon/version.h>
+#include <tenon/view.h>
 #include <tenon/writer.h>
 
 #endif

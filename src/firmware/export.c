@@ -2,12 +2,12 @@
 #include "base/checked.h"
 #include "base/options.h"
 #include "store/kept.h"
-#include "store/stream.h"
 #include "firmware/c_files.h"
 #include "firmware/c_names.h"
 #include "firmware/c_text.h"
-#include "pipeline/walk.h"
+#include "pipeline/view.h"
 #include "tensor/array.h"
+#include "tensor/code.h"
 #include "tensor/form.h"
 
 #include <math.h>
@@ -36,23 +36,32 @@ typedef struct job {
 /* Takes the next n bytes of a part, whole elements. */
 typedef tn_status (*take_fn)(void *context, const uint8_t *bytes, size_t n, tn_error *err);
 
-static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, take_fn take,
-                           void *context, tn_error *err)
+static tn_status read_view(tn_view *v, tn_worker *w, take_fn take, void *context, tn_error *err)
 {
-    tn_stream stream = { 0 };
+    uint64_t window = tn_view_window(v);
     const uint8_t *bytes;
-    size_t n = 1;
-    tn_status status = tn_part_readable(t, p, err);
-    if (!status)
-        status = tn_stream_open(&stream, file, t, p, 0, p->nbytes, tn_part_checksum(p), err);
-    while (!status && n) {
-        status = tn_stream_next(&stream, &bytes, &n, err);
-        if (!status && n)
-            status = take(context, bytes, n, err);
+    TN_TRY(tn_view_hold(v, w, v->count, err));
+    for (uint64_t at = 0, n; at < v->count; at += n) {
+        n = tn_min_u64(v->count - at, window);
+        TN_TRY(tn_view_range(v, at, (size_t)n, w, &bytes, err));
+        TN_TRY(take(context, bytes, (size_t)tn_packed_bytes(n, v->bits), err));
     }
+    return TN_OK;
+}
+
+static tn_status read_part(const job *j, const tn_tensor *t, uint32_t k, take_fn take, void *context,
+                           tn_error *err)
+{
+    const tn_view_place place = { .file = j->in };
+    tn_worker w = { 0 };
+    tn_arena arena = { 0 };
+    tn_view *v = NULL;
+    tn_status status = tn_view_stored_part(&place, t, k, &arena, &v, err);
     if (!status)
-        status = tn_stream_check(&stream, t, p, err);
-    tn_stream_free(&stream);
+        status = read_view(v, &w, take, context, err);
+    tn_view_free(v);
+    tn_worker_free(&w);
+    tn_arena_free(&arena);
     return status;
 }
 
@@ -131,9 +140,9 @@ static tn_status plan_parameters(const job *j, tn_c_tensor *c, float largest, tn
     survey s = { .mli = j->o.mli, .c = c };
     c->axis = t->scaling->axis;
     c->frac_bits = tn_c_scale_frac(s.mli, largest);
-    TN_TRY(read_part(j->in, t, &t->parts[1], check_scales, &s, err));
+    TN_TRY(read_part(j, t, 1, check_scales, &s, err));
     s.index = 0;
-    return t->nparts > 2 ? read_part(j->in, t, &t->parts[2], check_zeros, &s, err) : TN_OK;
+    return t->nparts > 2 ? read_part(j, t, 2, check_zeros, &s, err) : TN_OK;
 }
 
 /* ---- planning one tensor ---- */
@@ -189,7 +198,7 @@ static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)
     const tn_tensor *t = c->source;
     tn_dtype codes = t->parts[0].array.dtype;
     survey s = { .mli = j->o.mli, .c = c };
-    TN_TRY(read_part(j->in, t, &t->parts[1], find_largest, &s, err));
+    TN_TRY(read_part(j, t, 1, find_largest, &s, err));
     if (t->nparts == 2 && t->scaling->axis < 0 && tn_c_frac_bits(s.largest, &c->frac_bits)) {
         c->type = tn_c_type_find(TN_C_FX, codes);
         if (c->type)
@@ -478,7 +487,8 @@ static tn_status write_array(job *j, tn_c_tensor *c, tn_c_array array, tn_error 
     else
         tn_c_put_array_begin(&j->text, &j->e, c, array);
     if (!status)
-        status = part ? read_part(j->in, t, part, take_elements, &w, err) : put_zeros(&w, count, err);
+        status = part ? read_part(j, t, (uint32_t)(part - t->parts), take_elements, &w, err)
+                      : put_zeros(&w, count, err);
     if (!j->o.binary)
         tn_c_put_array_end(&j->text);
     return status;

@@ -414,7 +414,8 @@ uint64_t tn_run_bytes(const tn_run *t)
 static tn_status make_workers(mover *m, tn_worker **own, tn_error *err)
 {
     unsigned jobs = tn_pool_jobs(m->walk->pool);
-    m->preparing = (tn_preparing){ m->walk->pool, calloc(jobs, sizeof *m->preparing.workers) };
+    m->preparing = (tn_preparing){ .pool = m->walk->pool,
+                                    .workers = calloc(jobs, sizeof *m->preparing.workers) };
     *own = calloc(jobs, sizeof **own);
     if (!*own || !m->preparing.workers)
         return tn_fail_nomem(err);

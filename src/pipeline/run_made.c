@@ -106,7 +106,7 @@ static tn_status make_small(const smalls *m, const subject *s, small_scratch *w,
                             tn_quantize_stats *stats, tn_error *err)
 {
     tn_worker *workers[] = { &w->worker };
-    const tn_preparing p = { w->pool, workers };
+    const tn_preparing p = { .pool = w->pool, .workers = workers };
     tn_view *v = NULL;
     tn_arena_mark mark = w->arena;
     tn_status status = open_view(m->run, s, &p, &w->arena, &v, err);

@@ -8,6 +8,7 @@
 #include "tensor/array.h"
 #include "tensor/code.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,13 @@ tn_status tn_worker_buffer(tn_worker *w, const tn_view *v, unsigned number, uint
     }
     *bytes = w->buffers[i].bytes;
     return *bytes ? TN_OK : tn_fail_nomem(err);
+}
+
+void tn_worker_rest(tn_worker *w)
+{
+    tn_stream_close(&w->stream);
+    w->streamed = NULL;
+    w->until = 0;
 }
 
 void tn_worker_free(tn_worker *w)
@@ -96,6 +104,7 @@ static void begin_as_input(tn_view *v, tn_view **inputs, uint32_t n)
     v->grain = first->grain;
     v->index_change = first->index_change;
     for (uint32_t i = 0; i < n; i++) {
+        v->reach = inputs[i]->reach > v->reach ? inputs[i]->reach : v->reach;
         v->depth = inputs[i]->depth >= v->depth ? inputs[i]->depth + 1 : v->depth;
         v->is_moved |= inputs[i]->is_moved;
     }
@@ -120,9 +129,40 @@ tn_status tn_view_join_step(tn_view *const *inputs, uint32_t n, const tn_step *s
     return tn_in_tensor(status, first->tensor.name, err);
 }
 
+tn_status tn_view_stored_part(const tn_view_place *place, const tn_tensor *tensor, uint32_t k,
+                              tn_arena *arena, tn_view **view, tn_error *err)
+{
+    const tn_part *p = &tensor->parts[k];
+    tn_tensor *alone = tn_arena_zalloc(arena, 1, sizeof *alone);
+    if (!alone)
+        return tn_fail_nomem(err);
+    *alone = (tn_tensor){ .name = tensor->name, .form = TN_FORM_DENSE, .dtype = p->array.dtype,
+                          .rank = p->array.rank, .shape = p->array.shape, .parts = p, .nparts = 1 };
+    return tn_view_stored(place, alone, arena, view, err);
+}
+
 tn_status tn_view_add_step(tn_view **view, const tn_step *step, const void *options, tn_error *err)
 {
     return tn_view_join_step(view, 1, step, options, view, err);
+}
+
+/* What preparing took, of this step alone. */
+static void release(tn_view *v)
+{
+    if (v->step->release)
+        v->step->release(v);
+    tn_spill_free(&v->spill);
+    v->memory = v->ninputs || !v->tensor.nparts ? NULL : tn_stored_tensor(v)->parts[0].data;
+    v->is_prepared = false;
+}
+
+void tn_view_drop_steps(tn_view **view, tn_view *before)
+{
+    for (; *view != before; *view = (*view)->input) {
+        release(*view);
+        if ((*view)->step->free)
+            (*view)->step->free(*view);
+    }
 }
 
 void tn_view_free(tn_view *v)
@@ -131,9 +171,9 @@ void tn_view_free(tn_view *v)
         return;
     for (uint32_t i = 0; i < v->ninputs; i++)
         tn_view_free(v->inputs[i]);
+    release(v);
     if (v->step->free)
         v->step->free(v);
-    tn_spill_free(&v->spill);
 }
 
 /* ---- all of a view as memory ---- */
@@ -202,14 +242,16 @@ tn_status tn_view_fill(tn_view *v, const tn_preparing *p, tn_error *err)
 
 tn_status tn_view_prepare(tn_view *v, const tn_preparing *p, tn_error *err)
 {
+    tn_preparing own = *p;
     tn_status status = TN_OK;
     if (v->is_prepared)
         return TN_OK;
+    own.in_order &= !v->ninputs || v->step->apply;
     if (v->step->prepare)
-        status = v->step->prepare(v, p, err);
+        status = v->step->prepare(v, &own, err);
     for (uint32_t i = 0; i < v->ninputs && !v->step->prepare && !status; i++)
-        status = tn_view_prepare(v->inputs[i], p, err);
-    v->is_prepared = !status;
+        status = tn_view_prepare(v->inputs[i], &own, err);
+    v->is_prepared = !status && !(own.in_order && v->reach == TN_REACH_IN_ORDER);
     return tn_in_tensor(status, v->tensor.name, err);
 }
 
@@ -224,7 +266,58 @@ bool tn_view_strided(const tn_view *v, tn_strided *s)
     return v->step->strided && v->step->strided(v, s);
 }
 
+/* ---- many readers ---- */
+
+static pthread_mutex_t holding = PTHREAD_MUTEX_INITIALIZER;
+
+static tn_status prepare_in_order(tn_view *v, tn_error *err)
+{
+    return tn_view_prepare(v, &(tn_preparing){ .in_order = true }, err);
+}
+
+tn_status tn_view_hold(tn_view *v, tn_worker *w, uint64_t until, tn_error *err)
+{
+    tn_status status;
+    w->until = until;
+    if (v->reach != TN_REACH_ANY)       /* which may take long, and nobody else waits for */
+        return prepare_in_order(v, err);
+    pthread_mutex_lock(&holding);
+    v->holders++;
+    status = prepare_in_order(v, err);
+    pthread_mutex_unlock(&holding);
+    return status;
+}
+
+void tn_view_leave(tn_view *v, tn_worker *w)
+{
+    tn_worker_rest(w);
+    pthread_mutex_lock(&holding);
+    v->holders -= v->holders > 0;
+    if (!v->holders)
+        for (tn_view *u = v; u; u = u->input)
+            release(u);
+    pthread_mutex_unlock(&holding);
+}
+
+bool tn_view_wish(const tn_view *v, tn_worker *w, tn_stream_wish *wish)
+{
+    while (v->step->apply)
+        v = v->input;
+    if (v->step != &tn_step_stored || v->memory || !v->count)
+        return false;
+    const tn_tensor *t = tn_stored_tensor(v);
+    *wish = (tn_stream_wish){ &w->stream, v->place->file, t, &t->parts[0] };
+    return true;
+}
+
 /* ---- ranges ---- */
+
+size_t tn_view_window(const tn_view *v) { return TN_WINDOW / v->bits * 8; }
+
+unsigned tn_view_bits_read(const tn_view *v)
+{
+    return v->step->apply ? tn_view_bits_read(v->input) : v->bits;
+}
 
 tn_status tn_view_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
                        tn_error *err)
@@ -238,6 +331,8 @@ tn_status tn_view_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w
         *bytes = v->memory + tn_packed_byte(first, v->bits);
         return TN_OK;
     }
+    if (v->step == &tn_step_stored)
+        return tn_stored_range(v, first, n, w, bytes, err);
     tn_status status = tn_worker_buffer(w, v, 0, tn_packed_bytes(n, v->bits), &out, err);
     if (!status && v->step->apply)
         status = tn_view_range(v->input, first, n, w, &in, err);
@@ -245,6 +340,37 @@ tn_status tn_view_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w
         status = v->step->apply ? v->step->apply(v, first, in, n, out, err)
                                 : v->step->make(v, first, n, w, out, err);
     *bytes = out;
+    return status;
+}
+
+tn_status tn_view_copy(const tn_view *v, tn_worker *w, uint8_t *to, tn_error *err)
+{
+    const uint8_t *bytes;
+    w->until = v->count;
+    for (uint64_t at = 0, n; at < v->count; at += n) {
+        n = tn_min_u64(v->count - at, tn_view_window(v));
+        TN_TRY(tn_view_range(v, at, (size_t)n, w, &bytes, err));
+        memcpy(to + tn_packed_byte(at, v->bits), bytes, (size_t)tn_packed_bytes(n, v->bits));
+    }
+    return TN_OK;
+}
+
+tn_status tn_copy_part(const tn_view_place *place, const tn_tensor *t, uint32_t k, tn_dtype to,
+                       void *elements, tn_error *err)
+{
+    tn_worker w = { 0 };
+    tn_arena arena = { 0 };
+    tn_view *v = NULL;
+    tn_status status = tn_view_stored_part(place, t, k, &arena, &v, err);
+    if (!status)
+        status = tn_view_add_values(&v, to, err);
+    if (!status)
+        status = prepare_in_order(v, err);
+    if (!status)
+        status = tn_view_copy(v, &w, elements, err);
+    tn_view_free(v);
+    tn_worker_free(&w);
+    tn_arena_free(&arena);
     return status;
 }
 

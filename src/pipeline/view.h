@@ -22,20 +22,28 @@
 #include "store/stream.h"
 #include "tensor/form.h"
 
-typedef struct tn_view tn_view;
+#include <tenon/view.h>
 
 enum { TN_VIEW_DEPTH = 16 };    /* steps of a view at most */
 
 /* The memory of one thread, reused from view to view.  Zero-initialise to begin. */
 typedef struct tn_worker {
     struct { uint8_t *bytes; size_t size; } buffers[2 * TN_VIEW_DEPTH];
-    tn_stream         stream;
+    tn_stream         stream;   /* of a stored part, open from one range to the next that follows it */
+    const tn_view    *streamed; /* its view, or NULL */
+    uint64_t          at;       /* the byte of the part that comes next... */
+    const uint8_t    *window;   /* ...and some that were read ahead */
+    size_t            left;
+    uint64_t          until;    /* what is read in order ends with this element; 0: with each range */
     tn_scaled_scratch quant;
     tn_scaled_result  quantized;
     tn_quantize_stats report;   /* of the last block, if a step quantized it */
 } tn_worker;
 
 void tn_worker_free(tn_worker *worker);
+
+/* Closes its stream, for whose window others may wait: after each item of a pool. */
+void tn_worker_rest(tn_worker *worker);
 
 /* `size` bytes that stay valid until the same view asks again: each has two, number 0 and 1. */
 tn_status tn_worker_buffer(tn_worker *w, const tn_view *v, unsigned number, uint64_t size, uint8_t **bytes,
@@ -47,19 +55,27 @@ typedef struct tn_part_bytes {
     uint64_t       offset, size;
 } tn_part_bytes;
 
-/* What is the same for all views of a call. */
+/* What is the same for all views of a call.  Views of callers of the library have a tn_opened. */
 typedef struct tn_view_place {
     const tn_file *file;
     const char    *beside;      /* for spills: see tn_spill_make() */
     tn_walk       *walk;        /* for progress and cancelling; or NULL */
     uint64_t       max_bytes;   /* that compressed or sparse data may become; 0: the file's */
+    bool           unchecked;   /* checksums are compared only of parts that are loaded whole */
 } tn_view_place;
 
 /* How a view is prepared: by the calling thread, or by the threads of a pool. */
 typedef struct tn_preparing {
     tn_pool    *pool;
     tn_worker **workers;        /* one per thread of the pool */
+    bool        in_order;       /* ranges will be read from the first to the last, once, by one worker */
 } tn_preparing;
+
+/* How elements of a view can be read before all of them are in a spill. */
+typedef enum tn_reach {
+    TN_REACH_ANY,               /* any range, by any thread */
+    TN_REACH_IN_ORDER           /* from the first to the last: some stored data is one compressed frame */
+} tn_reach;
 
 /* Stored bytes, in the order of their files.  Zero-initialise to begin; free(list) to end. */
 typedef struct tn_needs {
@@ -89,6 +105,7 @@ typedef struct tn_step {
     /* Adds the stored bytes that elements [first, first + n) of the first part are made of.  NULL: the same
      * elements of the input of an elementwise step, else all that the inputs have. */
     tn_status (*needs)(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err);
+    void      (*release)(tn_view *v);   /* gives back what preparing took; may be NULL */
     void      (*free)(tn_view *v);      /* of v->state; may be NULL */
 } tn_step;
 
@@ -104,6 +121,7 @@ struct tn_view {
     tn_part       *parts;       /* ...its parts; one with data is complete, others are made */
     uint64_t       count;       /* elements of the first part, with padding */
     unsigned       bits;        /* of one of them */
+    tn_reach       reach;
     uint64_t       grain;       /* elements of the first part that are best made at a time; 0: a window */
     const tn_change *index_change;      /* of the elements of the second part, or NULL */
     bool           is_moved;    /* elements have other indices than in the file */
@@ -111,12 +129,17 @@ struct tn_view {
     tn_spill       spill;
     tn_quantize_stats report;   /* of blocks that are in the spill */
     bool           is_prepared;
+    unsigned       holders;     /* see tn_view_hold() */
     void          *state;       /* of the step */
 };
 
 /* The tensor as it is in the file.  The place lives as long as the view. */
 tn_status tn_view_stored(const tn_view_place *place, const tn_tensor *tensor, tn_arena *arena, tn_view **view,
                          tn_error *err);
+
+/* Part k of it as a dense tensor of its own. */
+tn_status tn_view_stored_part(const tn_view_place *place, const tn_tensor *tensor, uint32_t k,
+                              tn_arena *arena, tn_view **view, tn_error *err);
 
 /* Makes *view the input of a step and becomes its result; *view is unchanged after a failure. */
 tn_status tn_view_add_step(tn_view **view, const tn_step *step, const void *options, tn_error *err);
@@ -135,7 +158,24 @@ tn_status tn_view_resize(tn_view *v, uint32_t rank, const int64_t *shape, tn_err
 /* Padding becomes part of the tensor. */
 void tn_view_take_padding(tn_view *v);
 
+/* Takes the steps after `before` away again. */
+void tn_view_drop_steps(tn_view **view, tn_view *before);
+
+/* A step with a prepare() of its own may read its inputs more than once: they are not prepared in order. */
 tn_status tn_view_prepare(tn_view *v, const tn_preparing *p, tn_error *err);
+
+/* For views of stored parts and of their values, in a pool: a thread holds the view while it reads it.  The
+ * first one prepares it in order, the last one gives back what that took.  Only one at a time may hold a view
+ * that is not TN_REACH_ANY.  The worker will read up to element `until`. */
+tn_status tn_view_hold(tn_view *v, tn_worker *w, uint64_t until, tn_error *err);
+void      tn_view_leave(tn_view *v, tn_worker *w);
+
+/* The stream that the worker will open to read the view, for tn_stream_reserve().  False: it needs none. */
+bool tn_view_wish(const tn_view *v, tn_worker *w, tn_stream_wish *wish);
+
+/* Elements that are best read at a time, and the bits that are stored of each if a step is elementwise. */
+size_t   tn_view_window(const tn_view *v);
+unsigned tn_view_bits_read(const tn_view *v);
 
 /* What quantizing did to blocks that were made while the view was prepared. */
 tn_quantize_stats tn_view_report(const tn_view *v);
@@ -162,7 +202,8 @@ static inline const int64_t *tn_view_shape(const tn_view *v)
 bool tn_view_has_ranges(const tn_view *v);
 
 /* Elements [first, first + n) of the first part, `first` a multiple of 8: valid until the worker reads this
- * view again, or another one of the same depth. */
+ * view again, or another one of the same depth.  Data that can only be read in order is decoded from where
+ * the worker has stopped, or from the beginning. */
 tn_status tn_view_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
                        tn_error *err);
 
@@ -173,6 +214,11 @@ tn_status tn_view_needs(const tn_view *v, uint64_t first, uint64_t n, tn_needs *
 /* Adds some of them: for steps. */
 tn_status tn_needs_add(tn_needs *needs, uint32_t shard, uint64_t offset, uint64_t size, tn_error *err);
 tn_status tn_needs_add_part(tn_needs *needs, const tn_part *part, tn_error *err);
+
+/* All of the first part of a prepared view; all of a stored part, as elements of a type. */
+tn_status tn_view_copy(const tn_view *v, tn_worker *w, uint8_t *to, tn_error *err);
+tn_status tn_copy_part(const tn_view_place *place, const tn_tensor *tensor, uint32_t k, tn_dtype to,
+                       void *elements, tn_error *err);
 
 uint64_t  tn_view_blocks(const tn_view *v);
 tn_status tn_view_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err);

@@ -94,7 +94,6 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->hashed = false;
     s->change = NULL;
     s->swap = 0;
-    s->range_decoder = NULL;
     s->nunchanged = 0;
     s->block.size = 0;
     tn_spill_free(&s->whole);
@@ -492,17 +491,6 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tens
     return tn_hash_begin(&s->hash, kind, err);
 }
 
-void tn_stream_open_decoder(tn_stream *s, const tn_range_decoder *decoder, uint64_t first, uint64_t n)
-{
-    tn_stream_close(s);
-    tn_hash_free(&s->hash);
-    s->range_decoder = decoder;
-    s->element = first;
-    s->elements = first + n;
-    s->change = NULL;
-    s->swap = 0;
-}
-
 void tn_stream_change(tn_stream *s, const tn_change *change)
 {
     s->change = change;
@@ -553,25 +541,8 @@ static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn
     return status;
 }
 
-static tn_status next_computed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
-{
-    const tn_range_decoder *m = s->range_decoder;
-    size_t elements = (size_t)tn_min_u64(s->elements - s->element, TN_WINDOW / m->bits * 8);
-    *n = 0;
-    tn_status status = need_buffer(&s->changed, err);
-    if (status || !elements)
-        return status;
-    status = m->make(m->context, s->element, elements, s->changed, err);
-    s->element += elements;
-    *bytes = s->changed;
-    *n = (elements * m->bits + 7) / 8;
-    return status;
-}
-
 static tn_status next_in_host_order(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    if (s->range_decoder)
-        return next_computed(s, bytes, n, err);
     return s->change ? next_changed(s, bytes, n, err) : next_decoded(s, bytes, n, err);
 }
 

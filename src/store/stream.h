@@ -30,14 +30,6 @@ typedef struct tn_change {
     unsigned    from_bits, to_bits;     /* of an element */
 } tn_change;
 
-/* Computes elements from several parts, such as values from codes and scales.  Any thread. */
-typedef struct tn_range_decoder {
-    /* `n` elements from number `first` on into `out`, which begins with that element and has room. */
-    tn_status (*make)(const void *context, uint64_t first, size_t n, uint8_t *out, tn_error *err);
-    const void *context;
-    unsigned    bits;               /* of an element */
-} tn_range_decoder;
-
 struct tn_stream;
 typedef tn_status (*tn_next_fn)(struct tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);
 
@@ -70,7 +62,6 @@ typedef struct tn_stream {
 
     /* Conversion. */
     const tn_change *change;        /* or NULL */
-    const tn_range_decoder *range_decoder;      /* computes the elements instead of reading them; or NULL */
     uint64_t  element, elements;    /* number of the next element, and where to stop */
     const uint8_t *unchanged;       /* decoded bytes still to be converted */
     size_t    nunchanged;
@@ -106,9 +97,6 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
 /* Begins the bytes that the checksum covers, in file order: as stored, or decoded if they are deflated. */
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor,
                                 const tn_part *part, tn_checksum kind, tn_error *err);
-
-/* Begins elements [first, first + n) that `decoder` computes; unused bits of the last byte are 0. */
-void tn_stream_open_decoder(tn_stream *s, const tn_range_decoder *decoder, uint64_t first, uint64_t n);
 
 /* From here on windows hold the elements that `change` converts. */
 void tn_stream_change(tn_stream *s, const tn_change *change);

@@ -11,8 +11,6 @@
 
 #define TN_MAX_PARTS 16
 
-struct tn_value_plan;
-
 typedef struct tn_form_info {
     const char *name;
     const char *roles[TN_MAX_PARTS];    /* in order; the first part is stored under the tensor's name */
@@ -23,9 +21,6 @@ typedef struct tn_form_info {
     tn_status (*check)(const tn_tensor *tensor, const tn_datatype *datatype, tn_error *err);
     /* Checks the data of a part other than the first, see tn_sparse_check().  NULL: any data is valid. */
     tn_status (*check_data)(const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_error *why);
-    /* How to compute its values, see tn_plan_values().  NULL: by values() only. */
-    tn_status (*plan_values)(const tn_file *file, const tn_tensor *tensor, tn_arena *arena,
-                             struct tn_value_plan *plan, tn_error *err);
     /* Values [first, first + n), row-major, of a tensor whose parts are in memory; `first` is a multiple of
      * 8. Any thread.  NULL: src/sparse or a cast does it. */
     tn_status (*values)(const tn_tensor *tensor, uint64_t first, size_t n, void *values, tn_error *err);

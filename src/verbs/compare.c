@@ -7,8 +7,7 @@
 #include "tensor/code.h"
 #include "tensor/form.h"
 #include "cast/summary.h"
-#include "pipeline/values.h"
-#include "pipeline/walk.h"
+#include "pipeline/steps/steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,21 +17,18 @@ typedef struct pair {
     tn_difference difference;   /* what there is to report */
     tn_distance   distance;
     bool          by_value;     /* one has scales: values are compared, not parts */
-    tn_value_plan plans[2];     /* by value: how to read them */
+    tn_view     **views;        /* of A and B: their values, or each part; or NULL */
+    uint32_t      nviews;
     uint64_t      equal_bytes;  /* of items with equal chunks, which are read again if the pair differs */
 } pair;
 
 /* One side of an item: what is read, and what is left of its window. */
 typedef struct side {
-    const tn_file       *file;
-    const tn_tensor     *tensor;
-    const tn_part       *part;
-    const tn_value_plan *plan;  /* of its values, or NULL: the part's elements are compared */
-    tn_dtype             type;  /* of what is compared */
-    unsigned             bits;
-    tn_value_stream      values;
-    const uint8_t       *window;
-    size_t               size;
+    tn_view       *view;
+    tn_worker      worker;
+    uint64_t       at, end;     /* elements */
+    const uint8_t *window;
+    size_t         size;
 } side;
 
 /* The scratch of a worker. */
@@ -58,7 +54,7 @@ typedef struct outcome {
 /* Chunks of equal bytes are skipped at the speed of memory. Only if the tensor differs elsewhere are their
  * values needed, for the signal: then its items are read again. */
 typedef struct comparison {
-    const tn_file *files[2];
+    tn_view_place  places[2];   /* of files A and B */
     tn_compare_options o;
     pair          *pairs;
     size_t         npairs;
@@ -115,7 +111,8 @@ static tn_status same_meta(const tn_meta *a, size_t na, const tn_meta *b, size_t
 
 static tn_status in_side(const side *s, tn_status status, tn_error *err)
 {
-    return tn_in_file(status, tn_file_shard_name(s->file, tn_stored_of(s->part)->shard), err);
+    const tn_part *p = &tn_stored_tensor(s->view)->parts[0];
+    return tn_in_file(status, tn_file_shard_name(s->view->place->file, tn_stored_of(p)->shard), err);
 }
 
 static const tn_tensor *tensor_of(const pair *p, int i)
@@ -128,69 +125,53 @@ static void choose_sides(const comparison *c, const tn_item *it, sides *s)
     const pair *p = &c->pairs[it->subject];
     for (int i = 0; i < 2; i++) {
         side *one = &s->side[i];
-        one->file = c->files[i];
-        one->tensor = tensor_of(p, i);
-        one->part = &one->tensor->parts[it->part];
-        one->plan = p->by_value ? &p->plans[i] : NULL;
-        one->type = one->plan ? one->plan->dtype : one->part->array.dtype;
-        one->bits = tn_dtype_get(one->type)->bits;
+        one->view = p->views[2 * it->part + (uint32_t)i];
+        one->at = it->from;
+        one->end = it->from + it->n;
         one->size = 0;
     }
     s->left = it->n;
 }
 
-static tn_status open_side(side *s, const tn_item *it, tn_error *err)
-{
-    tn_status status;
-    if (s->plan)
-        status = tn_value_stream_open(&s->values, s->file, s->tensor, s->plan, it->from, it->n, err);
-    else
-        status = tn_stream_open(&s->values.stream, s->file, s->tensor, s->part,
-                                tn_packed_bytes(it->from, s->bits), tn_packed_bytes(it->n, s->bits),
-                                TN_CHECKSUM_NONE, err);
-    return in_side(s, status, err);
-}
-
-static bool is_made(const side *s) { return s->plan && s->plan->made; }
-
-/* Opens sides with computed values first, because they need windows only meanwhile; then reserves the windows
- * of the others at once. */
-static tn_status open_sides(const tn_item *it, sides *s, tn_error *err)
+/* Values that are computed from several parts need windows only now; those of both streams, if there are
+ * some, are taken at once. */
+static tn_status open_sides(sides *s, tn_error *err)
 {
     const side *first = NULL;
     tn_stream_wish wishes[2];
     size_t n = 0;
-    tn_status status = TN_OK;
-    for (int i = 0; i < 2 && !status; i++) {
+    for (int i = 0; i < 2; i++) {
         side *one = &s->side[i];
-        if (is_made(one)) {
-            status = open_side(one, it, err);
-            continue;
-        }
-        first = first ? first : one;
-        wishes[n++] = (tn_stream_wish){ &one->values.stream, one->file, one->tensor, one->part };
+        TN_TRY(in_side(one, tn_view_hold(one->view, &one->worker, one->end, err), err));
     }
-    if (!status && n)
-        status = in_side(first, tn_stream_reserve(wishes, n, err), err);
-    for (int i = 0; i < 2 && !status; i++)
-        if (!is_made(&s->side[i]))
-            status = open_side(&s->side[i], it, err);
-    return status;
+    for (int i = 0; i < 2; i++) {
+        side *one = &s->side[i];
+        bool is_stream = tn_view_wish(one->view, &one->worker, &wishes[n]);
+        first = is_stream && !first ? one : first;
+        n += is_stream;
+    }
+    return n ? in_side(first, tn_stream_reserve(wishes, n, err), err) : TN_OK;
 }
 
 /* The limits of the values of B; a rotation hides them. */
 static tn_status begin_limits(sides *s, tn_distance *d, tn_error *err)
 {
-    const side *b = &s->side[1];
-    if (!is_made(b) || b->tensor->scaling->rotation.size || b->values.made->datatype->is_affine)
+    const tn_decoder *decoder = tn_view_decoder(s->side[1].view);
+    if (!decoder || decoder->tensor->scaling->rotation.size || decoder->datatype->is_affine)
         return TN_OK;
     d->limits = &s->limiter.limits;
-    return tn_limiter_begin(&s->limiter, b->values.made, err);
+    return tn_limiter_begin(&s->limiter, decoder, err);
 }
 
 static tn_status fill(side *s, tn_error *err)
 {
-    return s->size ? TN_OK : in_side(s, tn_stream_next(&s->values.stream, &s->window, &s->size, err), err);
+    uint64_t n = tn_min_u64(s->end - s->at, tn_view_window(s->view));
+    if (s->size || !n)
+        return TN_OK;
+    TN_TRY(in_side(s, tn_view_range(s->view, s->at, (size_t)n, &s->worker, &s->window, err), err));
+    s->at += n;
+    s->size = (size_t)tn_packed_bytes(n, s->view->bits);
+    return TN_OK;
 }
 
 /* The next elements that both sides have: a window holds whole groups of 8. both->n is 0 at the end, where
@@ -202,14 +183,14 @@ static tn_status next_chunk(sides *s, chunk *both, tn_error *err)
     for (int i = 0; i < 2 && !status; i++) {
         const side *one = &s->side[i];
         status = fill(&s->side[i], err);
-        n = tn_min_u64(n, (uint64_t)one->size * 8 / one->bits);
+        n = tn_min_u64(n, (uint64_t)one->size * 8 / one->view->bits);
     }
     both->at += both->n;
     both->n = status ? 0 : (size_t)n;
     s->left -= both->n;
     for (int i = 0; i < 2 && both->n; i++) {
         side *one = &s->side[i];
-        size_t used = (both->n * one->bits + 7) / 8;
+        size_t used = (size_t)tn_packed_bytes(both->n, one->view->bits);
         both->bytes[i] = one->window;
         one->window += used;
         one->size -= used;
@@ -217,11 +198,13 @@ static tn_status next_chunk(sides *s, chunk *both, tn_error *err)
     return status;
 }
 
+static tn_dtype type_of(const side *s) { return s->view->parts[0].array.dtype; }
+
 static bool same_bytes(const sides *s, const chunk *both)
 {
-    const side *a = &s->side[0];
-    return a->type == s->side[1].type &&
-           memcmp(both->bytes[0], both->bytes[1], (both->n * a->bits + 7) / 8) == 0;
+    const tn_view *a = s->side[0].view;
+    return type_of(&s->side[0]) == type_of(&s->side[1]) &&
+           memcmp(both->bytes[0], both->bytes[1], (size_t)tn_packed_bytes(both->n, a->bits)) == 0;
 }
 
 /* The sum of the squares of n elements that are finite. */
@@ -236,7 +219,8 @@ static double signal_of(tn_dtype dtype, const uint8_t *elements, size_t n)
 
 static void add_chunk(const sides *s, const chunk *both, bool again, outcome *found)
 {
-    const tn_elements a = { s->side[0].type, both->bytes[0] }, b = { s->side[1].type, both->bytes[1] };
+    const tn_elements a = { type_of(&s->side[0]), both->bytes[0] },
+                      b = { type_of(&s->side[1]), both->bytes[1] };
     bool same = same_bytes(s, both);
     if (same && again)
         found->distance.signal += signal_of(a.dtype, a.bytes, both->n);
@@ -254,7 +238,7 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *res
     chunk both = { .at = it->from };
     *found = (outcome){ 0 };
     choose_sides(c, it, s);
-    tn_status status = open_sides(it, s, err);
+    tn_status status = open_sides(s, err);
     if (!status)
         status = begin_limits(s, &found->distance, err);
     while (!status) {
@@ -264,7 +248,7 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *res
         add_chunk(s, &both, c->again, found);
     }
     for (int i = 0; i < 2; i++)
-        tn_stream_close(&s->side[i].values.stream);
+        tn_view_leave(s->side[i].view, &s->side[i].worker);
     return status;
 }
 
@@ -301,30 +285,17 @@ static void choose_again(comparison *c)
 /* ---- what to compare ---- */
 
 /* Elements of a pair: progress counts the bytes of A. */
-static tn_status cut(comparison *c, tn_item whole, bool splits, unsigned bits, tn_error *err)
+static tn_status cut(comparison *c, size_t number, uint32_t part, tn_error *err)
 {
+    pair *p = &c->pairs[number];
+    const tn_view *a = p->views[2 * part], *b = p->views[2 * part + 1];
+    const tn_item whole = { .subject = number, .part = part, .n = a->count };
+    bool splits = a->reach == TN_REACH_ANY && b->reach == TN_REACH_ANY;
     if (!whole.n)
         return TN_OK;
-    c->walk.total += tn_packed_bytes(whole.n, bits);
-    c->pairs[whole.subject].difference.elements += whole.n;
-    return tn_items_cut(&c->items, whole, splits ? TN_SPAN : 0, bits, err);
-}
-
-static tn_status cut_values(comparison *c, size_t number, tn_error *err)
-{
-    const pair *p = &c->pairs[number];
-    const tn_value_plan *a = &p->plans[0];
-    tn_item whole = { .subject = number, .n = a->count };
-    return cut(c, whole, a->splits && p->plans[1].splits, a->bits, err);
-}
-
-static tn_status cut_part(comparison *c, size_t number, uint32_t part, tn_error *err)
-{
-    const tn_difference *d = &c->pairs[number].difference;
-    const tn_part *a = &d->a->parts[part], *b = &d->b->parts[part];
-    tn_item whole = { .subject = number, .part = part };
-    tn_shape_count(a->array.rank, a->array.shape, &whole.n);
-    return cut(c, whole, tn_part_splits(a) && tn_part_splits(b), tn_dtype_get(a->array.dtype)->bits, err);
+    c->walk.total += tn_packed_bytes(whole.n, tn_view_bits_read(a));
+    p->difference.elements += whole.n;
+    return tn_items_cut(&c->items, whole, splits ? TN_SPAN : 0, tn_view_bits_read(a), err);
 }
 
 static bool unread(comparison *c, pair *p, const tn_error *err)
@@ -363,10 +334,40 @@ static bool comparable(comparison *c, pair *p)
             !tn_same_shape(a->array.rank, a->array.shape, b->array.rank, b->array.shape))
             return unlike(c, p, a, b);
         if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err) ||
-            tn_kept_check_spilled(c->files[0], x, a, &err) || tn_kept_check_spilled(c->files[1], y, b, &err))
+            tn_kept_check_spilled(c->places[0].file, x, a, &err) ||
+            tn_kept_check_spilled(c->places[1].file, y, b, &err))
             return unread(c, p, &err);
     }
     return true;
+}
+
+static tn_status new_views(comparison *c, pair *p, uint32_t parts, tn_error *err)
+{
+    p->views = tn_arena_zalloc(&c->arena, parts, 2 * sizeof *p->views);
+    if (!p->views)
+        return tn_fail_nomem(err);
+    p->nviews = 2 * parts;
+    return TN_OK;
+}
+
+static tn_status plan_part(comparison *c, size_t number, uint32_t k, tn_error *err)
+{
+    pair *p = &c->pairs[number];
+    for (uint32_t i = 0; i < 2; i++)
+        TN_TRY(tn_view_stored_part(&c->places[i], tensor_of(p, (int)i), k, &c->arena, &p->views[2 * k + i],
+                                   err));
+    return cut(c, number, k, err);
+}
+
+static tn_status plan_values(comparison *c, pair *p, int i, tn_error *err)
+{
+    const tn_tensor *t = tensor_of(p, i);
+    tn_view *v = NULL;
+    TN_TRY(tn_view_stored(&c->places[i], t, &c->arena, &v, err));
+    TN_TRY(tn_kept_check_spilled(c->places[i].file, t, &t->parts[0], err));
+    TN_TRY(tn_view_add_values(&v, TN_UNKNOWN, err));
+    p->views[i] = v;
+    return TN_OK;
 }
 
 /* A scaled tensor and another scaled or dense one are compared by value. */
@@ -377,13 +378,16 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
     p->by_value = a->form == TN_FORM_SCALED || b->form == TN_FORM_SCALED;
     *found = p->by_value && !(p->difference.what & TN_DIFF_SHAPE) && !tn_form_is_sparse(a->form) &&
              !tn_form_is_sparse(b->form);
-    for (int i = 0; i < 2 && *found; i++) {
+    if (!*found)
+        return TN_OK;
+    TN_TRY(new_views(c, p, 1, err));
+    for (int i = 0; i < 2; i++) {
         tn_status status = tn_keep_scales(&c->held[i], tensor_of(p, i), err);
         if (status)
-            return tn_in_file(status, tn_file_shard_name(c->files[i], 0), err);
+            return tn_in_file(status, tn_file_shard_name(c->places[i].file, 0), err);
     }
     for (int i = 0; i < 2 && *found; i++)
-        if (tn_plan_values(c->files[i], tensor_of(p, i), &c->arena, &p->plans[i], &why))
+        if (plan_values(c, p, i, &why))
             *found = unread(c, p, &why);
     if (why.status != TN_ERR_NOMEM)
         return TN_OK;
@@ -422,10 +426,12 @@ static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b,
     if (!status)
         status = find_values(c, p, &by_value, err);
     if (by_value && !status)
-        return cut_values(c, number, err);
-    if (!p->by_value && comparable(c, p))
-        for (uint32_t k = 0; k < a->nparts && !status; k++)
-            status = cut_part(c, number, k, err);
+        return cut(c, number, 0, err);
+    if (status || p->by_value || !comparable(c, p))
+        return status;
+    status = new_views(c, p, a->nparts, err);
+    for (uint32_t k = 0; k < a->nparts && !status; k++)
+        status = plan_part(c, number, k, err);
     return status;
 }
 
@@ -433,7 +439,7 @@ static tn_status add_file_meta(comparison *c, tn_error *err)
 {
     size_t na, nb;
     bool same = true;
-    const tn_meta *a = tn_file_meta(c->files[0], &na), *b = tn_file_meta(c->files[1], &nb);
+    const tn_meta *a = tn_file_meta(c->places[0].file, &na), *b = tn_file_meta(c->places[1].file, &nb);
     tn_status status = c->o.ignore_meta ? TN_OK : same_meta(a, na, b, nb, &same, err);
     c->pairs[c->npairs++].difference.what = same ? 0 : TN_DIFF_META;
     return status;
@@ -441,7 +447,7 @@ static tn_status add_file_meta(comparison *c, tn_error *err)
 
 static tn_status plan(comparison *c, tn_error *err)
 {
-    const tn_file *a = c->files[0], *b = c->files[1];
+    const tn_file *a = c->places[0].file, *b = c->places[1].file;
     c->pairs = calloc(tn_file_count(a) + tn_file_count(b) + 1, sizeof *c->pairs);
     if (!c->pairs)
         return tn_fail_nomem(err);
@@ -464,7 +470,7 @@ static void free_sides(void *scratch)
 {
     sides *s = scratch;
     for (int i = 0; i < 2; i++)
-        tn_value_stream_free(&s->side[i].values);
+        tn_worker_free(&s->side[i].worker);
     tn_limiter_free(&s->limiter);
 }
 
@@ -509,10 +515,18 @@ static size_t report_pairs(comparison *c, tn_compare_fn report)
     return different;
 }
 
+static void free_pairs(comparison *c)
+{
+    for (size_t i = 0; i < c->npairs; i++)
+        for (uint32_t k = 0; k < c->pairs[i].nviews; k++)
+            tn_view_free(c->pairs[i].views[k]);
+    free(c->pairs);
+}
+
 tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_options *given,
                      tn_compare_fn report, size_t *different, tn_error *err)
 {
-    comparison c = { .files = { a, b },
+    comparison c = { .places = { { .file = a, .unchecked = true }, { .file = b, .unchecked = true } },
                      .held = { { .max_bytes = a->max_bytes }, { .max_bytes = b->max_bytes } } };
     tn_error why = { .offset = TN_NO_OFFSET };
     TN_TRY(tn_take_options(TN_SIZED(tn_compare_options, context), &c.o, given, err));
@@ -530,7 +544,7 @@ tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_option
     }
     tn_walk_end(&c.walk);
     free(c.items.list);
-    free(c.pairs);
+    free_pairs(&c);
     tn_arena_free(&c.arena);
     return status;
 }

@@ -1,10 +1,10 @@
 /* verbs/compare_types.c - the effect of datatypes on the tensors of a file. */
 #include "base/error.h"
 #include "base/options.h"
-#include "pipeline/walk.h"
-#include "store/load.h"
+#include "pipeline/steps/steps.h"
 #include "pipeline/rules/rules.h"
 #include "quant/quantizer.h"
+#include "tensor/array.h"
 
 #include <tenon/convert.h>
 
@@ -13,13 +13,14 @@
 #include <string.h>
 
 typedef struct rating {
-    const tn_file     *file;
+    tn_view_place      place;
     const tn_datatype *const *datatypes;
     size_t             n;
     tn_compare_datatypes_options o;
     tn_quantize_options quantize;
     tn_quantize_report_fn report;
     tn_walk            walk;            /* bytes count once for each datatype */
+    tn_worker         *own, **workers;  /* one per thread */
 } rating;
 
 /* ---- one tensor ---- */
@@ -27,7 +28,7 @@ typedef struct rating {
 static bool is_rated(const tn_tensor *t)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
-    return t->form == TN_FORM_DENSE && type && type->kind == TN_KIND_FLOAT &&
+    return tn_form_get(t->form) && type && type->kind == TN_KIND_FLOAT &&
            type->specials != TN_SPECIALS_E8M0;
 }
 
@@ -85,34 +86,53 @@ static void report_one(const rating *r, const tn_tensor *t, const tn_datatype *d
         r->report(r->o.context, &report);
 }
 
-static tn_status rate_loaded(rating *r, const tn_tensor *t, const void *data, tn_error *err)
+static uint64_t bytes_of(const tn_tensor *t)
+{
+    uint64_t n = 0;
+    tn_shape_nbytes(t->dtype, t->rank, t->shape, &n);   /* cannot fail: its form was checked */
+    return n;
+}
+
+static tn_status rate_values(rating *r, const tn_tensor *t, const void *values, tn_error *err)
 {
     tn_status status = TN_OK;
     for (size_t i = 0; i < r->n && !status; i++) {
         result found = { .fits = false };
-        status = rate_one(r, t, r->datatypes[i], data, &found, err);
-        status = tn_tensor_settle(r->file, t, status, err);
+        status = rate_one(r, t, r->datatypes[i], values, &found, err);
+        status = tn_tensor_settle(r->place.file, t, status, err);
         if (status)
             break;
         report_one(r, t, r->datatypes[i], &found);
-        status = tn_walk_advance(&r->walk, t->parts[0].nbytes, err);
+        status = tn_walk_advance(&r->walk, bytes_of(t), err);
     }
     return status;
 }
 
+/* All its values in memory or in a spill, whatever its form. */
+static tn_status rate_view(rating *r, const tn_tensor *t, tn_view *v, tn_error *err)
+{
+    const tn_preparing p = { .pool = r->walk.pool, .workers = r->workers };
+    TN_TRY(tn_view_prepare(v, &p, err));
+    TN_TRY(v->count ? tn_view_fill(v, &p, err) : TN_OK);
+    return rate_values(r, t, v->count ? v->memory : (const uint8_t *)"", err);
+}
+
 static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
 {
-    tn_loaded loaded = { 0 };
-    if (!is_rated(t)) {
-        for (size_t i = 0; i < r->n; i++)
-            report_one(r, t, r->datatypes[i], &(result){ .fits = false });
-        return TN_OK;
-    }
-    tn_loading loading = { .in = r->file, .tensor = t };
-    tn_status status = tn_load(&loading, &loaded, err);
-    if (!status)
-        status = rate_loaded(r, t, loaded.parts[0].data, err);
-    tn_loaded_free(&loaded);
+    tn_arena arena = { 0 };
+    tn_view *v = NULL;
+    tn_status status = is_rated(t) ? tn_view_stored(&r->place, t, &arena, &v, err) : TN_OK;
+    if (v && !status)
+        status = tn_view_add_values(&v, TN_UNKNOWN, err);
+    bool is_left_out = !is_rated(t) || (status == TN_ERR_UNSUPPORTED && t->form != TN_FORM_DENSE);
+    for (size_t i = 0; i < r->n && is_left_out; i++)
+        report_one(r, t, r->datatypes[i], &(result){ .fits = false });
+    if (is_left_out)
+        status = TN_OK;
+    else if (!status)
+        status = rate_view(r, t, v, err);
+    tn_view_free(v);
+    tn_arena_free(&arena);
     return status;
 }
 
@@ -129,11 +149,31 @@ static tn_status take_defaults(const char *text, tn_quantize_options *o, tn_erro
     return TN_OK;
 }
 
+static tn_status start(rating *r, tn_error *err)
+{
+    TN_TRY(tn_walk_start(&r->walk, err));
+    unsigned jobs = tn_pool_jobs(r->walk.pool);
+    r->own = calloc(jobs, sizeof *r->own);
+    r->workers = calloc(jobs, sizeof *r->workers);
+    for (unsigned i = 0; r->own && r->workers && i < jobs; i++)
+        r->workers[i] = &r->own[i];
+    return r->own && r->workers ? TN_OK : tn_fail_nomem(err);
+}
+
+static void end(rating *r)
+{
+    for (unsigned i = 0; r->own && i < tn_pool_jobs(r->walk.pool); i++)
+        tn_worker_free(&r->own[i]);
+    free(r->own);
+    free(r->workers);
+    tn_walk_end(&r->walk);
+}
+
 tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
                                const tn_compare_datatypes_options *options, tn_quantize_report_fn report,
                                tn_error *err)
 {
-    rating r = { .file = file, .datatypes = datatypes, .n = n, .report = report,
+    rating r = { .place = { .file = file, .walk = &r.walk }, .datatypes = datatypes, .n = n, .report = report,
                  .quantize = { .size = sizeof r.quantize } };
     TN_TRY(tn_take_options(TN_SIZED(tn_compare_datatypes_options, cast_defaults), &r.o, options, err));
     TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &r.quantize, r.o.quantize, err));
@@ -146,9 +186,11 @@ tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *da
         status = tn_quantizer_check(datatypes[i], &r.quantize, err);
     for (size_t i = 0; i < r.walk.count && !status; i++)
         if (is_rated(r.walk.tensors[i]))
-            r.walk.total += n * r.walk.tensors[i]->parts[0].nbytes;
+            r.walk.total += n * bytes_of(r.walk.tensors[i]);
+    if (!status)
+        status = start(&r, err);
     for (size_t i = 0; i < r.walk.count && !status; i++)
         status = rate_tensor(&r, r.walk.tensors[i], err);
-    tn_walk_end(&r.walk);
+    end(&r);
     return status;
 }

@@ -452,7 +452,7 @@ static tn_status report_tensor(conversion *c, size_t i, tn_error *err)
     if (!status)
         status = tn_plan_report(&c->place, t, c->plans[i], &arena, &l.view, err);
     if (!status)
-        status = tn_view_prepare(l.view, &(tn_preparing){ pool, workers }, err);
+        status = tn_view_prepare(l.view, &(tn_preparing){ .pool = pool, .workers = workers }, err);
     if (!status)
         status = tn_pool_run(pool, tn_view_blocks(l.view), &(tn_ordered){ look, looked, &l }, err);
     if (!status)

@@ -5,7 +5,7 @@
 #include "bytes/json.h"
 #include "store/kept.h"
 #include "formats/raw/raw.h"
-#include "store/stream.h"
+#include "pipeline/view.h"
 #include "descriptor/descriptor.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
@@ -108,12 +108,13 @@ static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
 }
 
 /* Reads the numbers of a part into the arena. */
-static tn_status read_numbers(const tn_file *file, const tn_part *p, tn_arena *arena, const void **numbers,
-                              tn_error *err)
+static tn_status read_numbers(const tn_file *file, const tn_tensor *t, uint32_t k, tn_arena *arena,
+                              const void **numbers, tn_error *err)
 {
-    void *buffer = tn_arena_alloc(arena, (size_t)p->nbytes);
+    const tn_view_place place = { .file = file, .unchecked = true };
+    void *buffer = tn_arena_alloc(arena, (size_t)t->parts[k].nbytes);
     *numbers = buffer;
-    return buffer ? tn_part_read(file, p, buffer, (size_t)p->nbytes, err) : tn_fail_nomem(err);
+    return buffer ? tn_copy_part(&place, t, k, TN_UNKNOWN, buffer, err) : tn_fail_nomem(err);
 }
 
 /* A sparse tensor with indices outside its shape has no description. */
@@ -122,7 +123,7 @@ static tn_status describe_sparse(const tn_file *file, tn_raw_subject *s, tn_aren
 {
     const tn_tensor *t = s->tensor;
     for (uint32_t k = 0; k < t->nparts; k++)
-        TN_TRY(read_numbers(file, &t->parts[k], arena, &s->data[k], err));
+        TN_TRY(read_numbers(file, t, k, arena, &s->data[k], err));
     TN_TRY(tn_raw_describe(s, arena, d, err));
     return tn_raw_check(d, TN_NO_OFFSET, TN_ERR_CORRUPT, err);
 }
@@ -137,7 +138,7 @@ static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena 
     tn_raw_place places[TN_MAX_PARTS];
     tn_buf own = { 0 };
     for (uint32_t k = 1; k < 3 && k < t->nparts && !typed; k++)
-        TN_TRY(read_numbers(file, &t->parts[k], arena, &numbers[k], err));
+        TN_TRY(read_numbers(file, t, k, arena, &numbers[k], err));
     find_places(file, t, places);
     s->places = typed ? places : NULL;
     place(file, &t->parts[0], s);

@@ -2,7 +2,7 @@
 #ifndef TN_VERBS_METRICS_H
 #define TN_VERBS_METRICS_H
 
-#include "pipeline/decoder.h"
+#include "pipeline/steps/decode.h"
 
 #include <tenon/tensor.h>
 

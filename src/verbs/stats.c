@@ -1,10 +1,11 @@
 /* verbs/stats.c - statistics of the values of a file's tensors. */
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "tensor/code.h"
 #include "cast/summary.h"
-#include "pipeline/values.h"
-#include "pipeline/walk.h"
+#include "pipeline/steps/steps.h"
+#include "tensor/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,70 +26,61 @@ typedef struct survey {
     tn_stats_fn      report;
     tn_walk          walk;
     tn_items         items;     /* ranges of values; the subjects are the chosen tensors */
-    tn_value_plan  **plans;     /* of each tensor; NULL: it has no values, as work() will report */
+    tn_view_place    place;
+    tn_view        **views;     /* of each tensor's values... */
+    tn_error       **problems;  /* ...or why there is none */
     result           tensor;    /* of the tensor whose items are joined now */
     tn_statistics    total;
-    tn_arena         arena;     /* the plans */
+    tn_arena         arena;     /* the views */
     tn_kept          held;      /* in it */
 } survey;
 
 /* ---- working ---- */
 
-/* Sums up n elements of one or more spans. */
-static tn_status sum_up(tn_stream *stream, tn_dtype dtype, uint64_t n, tn_statistics *figures, tn_error *err)
+/* Sums up the elements of an item: one or more spans. */
+static tn_status sum_up(const tn_view *v, const tn_item *it, tn_worker *w, tn_statistics *figures,
+                        tn_error *err)
 {
-    unsigned bits = tn_dtype_get(dtype)->bits;
-    tn_span span;
-    uint64_t in_span = 0;
-    tn_span_begin(&span, dtype);
-    for (;;) {
-        const uint8_t *bytes;
-        size_t size;
-        tn_status status = tn_stream_next(stream, &bytes, &size, err);
-        if (status)
-            return status;
-        if (in_span == TN_SPAN || !size) {
-            tn_statistics next = tn_span_end(&span);
-            tn_statistics_join(figures, &next);
-            tn_span_begin(&span, dtype);
-            in_span = 0;
+    tn_dtype dtype = v->parts[0].array.dtype;
+    uint64_t window = tn_view_window(v), end = it->from + it->n;
+    for (uint64_t at = it->from; at < end;) {
+        uint64_t last = tn_min_u64(end, at + TN_SPAN);
+        tn_span span;
+        tn_span_begin(&span, dtype);
+        for (uint64_t n; at < last; at += n) {
+            const uint8_t *bytes;
+            n = tn_min_u64(last - at, window);
+            TN_TRY(tn_view_range(v, at, (size_t)n, w, &bytes, err));
+            tn_span_add(&span, bytes, (size_t)n);
         }
-        if (!size)
-            return TN_OK;
-        uint64_t elements = (uint64_t)size * 8 / bits;
-        if (elements > n)               /* bits that fill the last byte */
-            elements = n;
-        tn_span_add(&span, bytes, (size_t)elements);
-        in_span += elements;
-        n -= elements;
+        tn_statistics next = tn_span_end(&span);
+        tn_statistics_join(figures, &next);
     }
+    return TN_OK;
 }
 
-static tn_status sum_up_item(const survey *s, const tn_item *it, tn_value_stream *stream, result *r)
+static tn_status sum_up_item(const survey *s, const tn_item *it, tn_worker *w, result *r)
 {
-    const tn_tensor *t = s->walk.tensors[it->subject];
-    const tn_value_plan *plan = s->plans[it->subject];
-    tn_value_plan none;
-    tn_arena unused = { 0 };
-    if (!plan) {
-        tn_status why = tn_plan_values(s->file, t, &unused, &none, &r->err);
-        tn_arena_free(&unused);
-        return why;
+    tn_view *v = s->views[it->subject];
+    if (!v) {
+        r->err = *s->problems[it->subject];
+        return r->err.status;
     }
     if (!it->n)
         return TN_OK;
-    tn_status status = tn_value_stream_open(stream, s->file, t, plan, it->from, it->n, &r->err);
-    return status ? status : sum_up(&stream->stream, plan->dtype, it->n, &r->figures, &r->err);
+    tn_status status = tn_view_hold(v, w, it->from + it->n, &r->err);
+    if (!status)
+        status = sum_up(v, it, w, &r->figures, &r->err);
+    tn_view_leave(v, w);
+    return status;
 }
 
 static tn_status work(void *context, const tn_item *it, void *scratch, void *kept, tn_error *err)
 {
-    tn_value_stream *stream = scratch;
     result *r = kept;
     r->figures = tn_statistics_empty();
     r->err = (tn_error){ .offset = TN_NO_OFFSET };
-    tn_status status = sum_up_item(context, it, stream, r);
-    tn_stream_close(&stream->stream);
+    tn_status status = sum_up_item(context, it, scratch, r);
     r->err.status = status;
     if (status != TN_ERR_NOMEM && status != TN_ERR_IO)
         return TN_OK;           /* a bad tensor is reported, and the others follow */
@@ -100,10 +92,13 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *kep
 /* ---- reporting ---- */
 
 /* Elements that a sparse tensor does not store are zeros; complex ones count twice. */
-static tn_statistics unstored(const tn_value_plan *values)
+static tn_statistics unstored(const tn_view *v)
 {
-    bool complex = tn_dtype_get(values->dtype)->kind == TN_KIND_COMPLEX;
-    return tn_statistics_zeros(values->zeros << complex);
+    const tn_tensor *t = &v->tensor;
+    bool complex = tn_dtype_get(t->dtype)->kind == TN_KIND_COMPLEX;
+    uint64_t all = 0;
+    tn_shape_count(t->rank, t->shape, &all);    /* cannot fail: its form was checked */
+    return tn_statistics_zeros((all > v->count ? all - v->count : 0) << complex);
 }
 
 static void report_tensor(survey *s, size_t i)
@@ -112,7 +107,7 @@ static void report_tensor(survey *s, size_t i)
     if (bad) {
         s->tensor.figures = tn_statistics_empty();
     } else {
-        tn_statistics zeros = unstored(s->plans[i]);
+        tn_statistics zeros = unstored(s->views[i]);
         tn_statistics_join(&s->tensor.figures, &zeros);
     }
     tn_statistics_join(&s->total, &s->tensor.figures);
@@ -141,54 +136,73 @@ static tn_status join(void *context, tn_item *it, void *kept, tn_error *err)
 
 /* ---- planning ---- */
 
+/* Of a sparse tensor the entries. */
+static tn_status plan_view(survey *s, const tn_tensor *t, tn_view **view, tn_error *err)
+{
+    tn_view *v = NULL;
+    TN_TRY(tn_view_stored(&s->place, t, &s->arena, &v, err));
+    TN_TRY(tn_kept_check_spilled(s->file, t, &t->parts[0], err));
+    TN_TRY(tn_form_is_sparse(t->form) ? TN_OK : tn_view_add_values(&v, TN_UNKNOWN, err));
+    *view = v;
+    return TN_OK;
+}
+
 /* Every tensor has at least one item, so that it is reported. */
 static tn_status plan_tensor(survey *s, size_t i, tn_error *err)
 {
     const tn_tensor *t = s->walk.tensors[i];
-    tn_value_plan *plan = tn_arena_zalloc(&s->arena, 1, sizeof *plan);
-    tn_error why;
+    tn_error why = { .offset = TN_NO_OFFSET };
     TN_TRY(tn_keep_scales(&s->held, t, err));
-    tn_status status = plan ? tn_plan_values(s->file, t, &s->arena, plan, &why) : tn_fail_nomem(&why);
+    tn_status status = plan_view(s, t, &s->views[i], &why);
     if (status == TN_ERR_NOMEM || status == TN_ERR_IO) {
         if (err)
             *err = why;
         return status;
     }
-    if (status)
+    if (status) {
+        tn_error *problem = s->problems[i] = tn_arena_alloc(&s->arena, sizeof *problem);
+        if (!problem)
+            return tn_fail_nomem(err);
+        *problem = why;
         return tn_items_cut(&s->items, (tn_item){ .subject = i }, 0, 0, err);
-    s->plans[i] = plan;
-    s->walk.total += tn_packed_bytes(plan->count, plan->bits);
-    return tn_items_cut(&s->items, (tn_item){ .subject = i, .n = plan->count }, plan->splits ? TN_SPAN : 0,
-                        plan->bits, err);
+    }
+    const tn_view *v = s->views[i];
+    unsigned bits = tn_view_bits_read(v);
+    s->walk.total += tn_packed_bytes(v->count, bits);
+    return tn_items_cut(&s->items, (tn_item){ .subject = i, .n = v->count },
+                        v->reach == TN_REACH_ANY ? TN_SPAN : 0, bits, err);
 }
 
 static tn_status plan(survey *s, tn_error *err)
 {
     TN_TRY(tn_walk_choose(&s->walk, s->file, s->o.only, s->o.nonly, err));
-    s->plans = tn_arena_zalloc(&s->arena, s->walk.count, sizeof *s->plans);
-    if (!s->plans)
+    s->views = tn_arena_zalloc(&s->arena, s->walk.count, sizeof *s->views);
+    s->problems = tn_arena_zalloc(&s->arena, s->walk.count, sizeof *s->problems);
+    if (!s->views || !s->problems)
         return tn_fail_nomem(err);
     for (size_t i = 0; i < s->walk.count; i++)
         TN_TRY(plan_tensor(s, i, err));
     return TN_OK;
 }
 
-static void free_stream(void *stream) { tn_value_stream_free(stream); }
+static void free_worker(void *worker) { tn_worker_free(worker); }
 
 tn_status tn_stats(const tn_file *file, const tn_stats_options *given, tn_stats_fn report, tn_error *err)
 {
-    survey s = { .file = file, .report = report, .held.max_bytes = file->max_bytes,
-                 .total = tn_statistics_empty() };
+    survey s = { .file = file, .place = { .file = file, .unchecked = true }, .report = report,
+                 .held.max_bytes = file->max_bytes, .total = tn_statistics_empty() };
     TN_TRY(tn_take_options(TN_SIZED(tn_stats_options, nonly), &s.o, given, err));
     s.walk = (tn_walk){ .jobs = s.o.jobs, .progress = s.o.progress, .context = s.o.context };
     tn_status status = plan(&s, err);
     if (!status)
         status = tn_walk_run(&s.walk, &s.items, &(tn_walk_task){
-            .work = work, .join = join, .context = &s, .scratch_size = sizeof(tn_value_stream),
-            .result_size = sizeof(result), .free_scratch = free_stream,
+            .work = work, .join = join, .context = &s, .scratch_size = sizeof(tn_worker),
+            .result_size = sizeof(result), .free_scratch = free_worker,
         }, err);
     if (!status && report)
         report(s.o.context, NULL, &s.total, NULL);
+    for (size_t i = 0; s.views && i < s.walk.count; i++)
+        tn_view_free(s.views[i]);
     free(s.items.list);
     tn_walk_end(&s.walk);
     tn_arena_free(&s.arena);

@@ -2,10 +2,10 @@
  * rest is a zTensor or safetensors file.  It is converted, and looked at in every other
  * way.  Memory may run out. */
 #include <tenon/export.h>
-#include <tenon/values.h>
 
 #include "conversions.h"
 #include "mutate.h"
+#include "values.h"
 
 enum { CHOICES = 12 };
 
@@ -31,10 +31,10 @@ static void read_values(const tn_file *file, chooser *c)
     for (size_t i = 0; i < tn_file_count(file); i++) {
         const tn_tensor *t = tn_file_tensor(file, i);
         const tn_dtype_info *type = tn_dtype_get(t->dtype);
-        tn_values *values = NULL;
+        tn_view *values = NULL;
         tn_error err = { .text = "" };
         uint64_t count, first = choose_bits(c), n = 1 + choose(c, 40);
-        tn_status status = tn_values_open(file, t, &values, &err);
+        tn_status status = open_values(file, t, &values, &err);
         if (status) {
             walk_error(&err, status);
             continue;
@@ -42,13 +42,13 @@ static void read_values(const tn_file *file, chooser *c)
         if (type && type->bits % 8 == 0 && tn_shape_count(t->rank, t->shape, &count) == TN_OK &&
             count <= sizeof all / (type->bits / 8)) {
             size_t each = type->bits / 8;
-            status = tn_values_read(values, 0, count, all, (size_t)count * each, &err);
+            status = get_values(values, 0, count, all, (size_t)count * each, &err);
             first = count ? first % count : 0;
             n = n < count - first ? n : count - first;
-            if (!status && tn_values_read(values, first, n, some, (size_t)n * each, &err) == TN_OK)
+            if (!status && get_values(values, first, n, some, (size_t)n * each, &err) == TN_OK)
                 REQUIRE(memcmp(some, all + first * each, (size_t)n * each) == 0);
         }
-        tn_values_close(values);
+        tn_view_close(values);
     }
 }
 

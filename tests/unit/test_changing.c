@@ -12,6 +12,7 @@
 #include "random.h"
 #include "scaled_tensor.h"
 #include "zt_bytes.h"
+#include "values.h"
 
 enum { OPENS = 1000, MOST_OPENS = 100 * OPENS, TURNS = 64, LONG = 3000, MOST = 1 << 16 };
 
@@ -82,12 +83,12 @@ static void read_part(const tn_file *file, const tn_part *part)
 static void read_values(const tn_file *file, const tn_tensor *t)
 {
     static uint8_t some[64 * 16];
-    tn_values *values;
-    if (tn_values_open(file, t, &values, NULL))
+    tn_view *values;
+    if (open_values(file, t, &values, NULL))
         return;
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
-    tn_values_read(values, 0, 64, some, 8u * type->bits, NULL);
-    tn_values_close(values);
+    get_values(values, 0, 64, some, 8u * type->bits, NULL);
+    tn_view_close(values);
 }
 
 static void reform(const tn_tensor *t)

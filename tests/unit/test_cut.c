@@ -6,6 +6,7 @@
 
 #include "convert.h"
 #include "datatype.h"
+#include "values.h"
 
 enum { PAGE = 4096, COUNT = 16 * PAGE, BYTES = COUNT * 4 };
 
@@ -90,12 +91,20 @@ static tn_status read_rows(const tn_file *file, tn_error *err)
 static tn_status read_values(const tn_file *file, tn_error *err)
 {
     uint8_t *buffer = malloc(BYTES);
-    tn_values *values;
-    tn_status status = tn_values_open(file, tensor_of(file), &values, err);
+    tn_view *values;
+    tn_status status = open_values(file, tensor_of(file), &values, err);
     if (!status) {
-        status = tn_values_read(values, 0, COUNT, buffer, BYTES, err);
-        tn_values_close(values);
+        status = get_values(values, 0, COUNT, buffer, BYTES, err);
+        tn_view_close(values);
     }
+    free(buffer);
+    return status;
+}
+
+static tn_status read_as(const tn_file *file, tn_error *err)
+{
+    uint8_t *buffer = malloc(BYTES);
+    tn_status status = tn_read(file, tensor_of(file), TN_UNKNOWN, buffer, BYTES, err);
     free(buffer);
     return status;
 }
@@ -224,7 +233,8 @@ static tn_status export(const tn_file *file, tn_error *err)
 }
 
 static const struct { const char *name; tn_status (*read)(const tn_file *file, tn_error *err); } readers[] = {
-    { "part", read_whole }, { "rows", read_rows }, { "values", read_values }, { "view", read_view },
+    { "part", read_whole }, { "rows", read_rows }, { "values", read_values },
+    { "all values", read_as }, { "view", read_view },
     { "stats", count },
     { "verify", verify }, { "compare", compare }, { "rate", rate }, { "copy", copy },
     { "copy with checksums", copy_summed },

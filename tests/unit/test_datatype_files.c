@@ -4,6 +4,7 @@
 #include "datatype_tensor.h"
 #include "files.h"
 #include "make.h"
+#include "values.h"
 
 static const tn_create_options ways[] = {
     { .format = "ztensor" },
@@ -382,13 +383,13 @@ static void a_form_of_a_later_version_has_no_values(void)
     static const int64_t shape[] = { 2, 64 };
     size_t n, size;
     tn_file *f = NULL;
-    tn_values *values = NULL;
+    tn_view *values = NULL;
     tn_error err = { .text = "" };
     uint8_t *good = write_one("mxfp4", shape, false, NULL, &n);
     uint8_t *later = edited(good, n, Q "form" Q ":" Q "scaled" Q, Q "form" Q ":" Q "rescaled" Q, &size);
     uint8_t *larger = edited(later, size, "shape" Q ":[2,64]", "shape" Q ":[2000000,64]", &n);
     CHECK(tn_open_memory(larger, n, NULL, &f, NULL) == TN_OK);
-    CHECK(tn_values_open(f, tn_file_find(f, "w"), &values, &err) == TN_ERR_UNSUPPORTED);
+    CHECK(open_values(f, tn_file_find(f, "w"), &values, &err) == TN_ERR_UNSUPPORTED);
     const tn_rule cast = { "cast", "f32" };
     const tn_convert_options options = { .size = sizeof options, .rules = &cast, .nrules = 1 };
     CHECK(tn_convert(f, in_folder("v.zt").text, &options, NULL, &err) == TN_ERR_UNSUPPORTED);

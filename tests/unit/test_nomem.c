@@ -15,6 +15,7 @@
 #include "files.h"
 #include "make.h"
 #include "model.h"
+#include "values.h"
 
 #include <tenon/descriptor.h>
 #include <tenon/sparse.h>
@@ -336,15 +337,15 @@ static tn_status look_at_values(const tn_file *f, tn_error *err)
     const tn_compare_options compare = { .size = sizeof compare, .jobs = jobs };
     const tn_tensor *t = tn_file_tensor(f, 0);
     static float out[24 * 40];
-    tn_values *v;
+    tn_view *v;
     tn_file *dense;
     tn_status status = tn_stats(f, &stats, NULL, err);
     if (!status)
-        status = tn_values_open(f, t, &v, err);
+        status = open_values(f, t, &v, err);
     if (status)
         return status;
-    status = tn_values_read(v, 0, 24 * 40, out, sizeof out, err);
-    tn_values_close(v);
+    status = get_values(v, 0, 24 * 40, out, sizeof out, err);
+    tn_view_close(v);
     if (!status)
         status = tn_open(in_folder("in.zt").text, NULL, &dense, err);
     if (status)

@@ -6,13 +6,13 @@
 
 #include "convert.h"
 #include "safetensors_bytes.h"
+#include "values.h"
 
 #include <tenon/dlpack.h>
 #include <tenon/export.h>
 #include <tenon/layout.h>
 #include <tenon/quantize.h>
 #include <tenon/sparse.h>
-#include <tenon/values.h>
 
 #define SPELLING "F9_E5"
 
@@ -71,14 +71,14 @@ static void no_layout_form_or_copy_takes_an_unknown_type(void)
 
 static void whoever_reads_values_says_the_type(void)
 {
-    tn_values *values;
+    tn_view *values;
     tn_descriptors *set;
     tn_error err;
     store_unknown("in.safetensors");
     tn_file *f = open_file("in.safetensors");
     const tn_tensor *t = tn_file_tensor(f, 0);
     CHECK(t->dtype == TN_UNKNOWN);
-    CHECK(tn_values_open(f, t, &values, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), SPELLING));
+    CHECK(open_values(f, t, &values, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), SPELLING));
     CHECK(tn_describe(f, t, &set, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), SPELLING));
     const tn_export_options o = { .size = sizeof o, .name = "net" };
     CHECK(tn_export_c(f, in_folder("c").text, &o, NULL, &err) == TN_ERR_UNSUPPORTED &&

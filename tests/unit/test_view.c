@@ -80,7 +80,7 @@ static void add_step(opened *o, const tn_step *step, const void *options)
 static void prepare(opened *o)
 {
     tn_error err = { .text = "" };
-    if (tn_view_prepare(o->view, &(tn_preparing){ o->pool, o->workers }, &err))
+    if (tn_view_prepare(o->view, &(tn_preparing){ .pool = o->pool, .workers = o->workers }, &err))
         fail_msg("%s", line_of(&err));
 }
 
@@ -270,7 +270,7 @@ static void damaged_data_is_found_when_a_view_is_prepared(void)
     damaged.parts = &part;
     CHECK(tn_view_stored(&o.place, &damaged, &o.arena, &o.view, &err) == TN_OK);
     add_step(&o, &tn_step_reorder, order);
-    CHECK(tn_view_prepare(o.view, &(tn_preparing){ o.pool, o.workers }, &err) == TN_ERR_CHECKSUM);
+    CHECK(tn_view_prepare(o.view, &(tn_preparing){ .pool = o.pool, .workers = o.workers }, &err) == TN_ERR_CHECKSUM);
     assert_string_equal(err.tensor, "t");
     assert_string_equal(err.file, "");          /* whoever knows it notes it */
     close_view(&o);

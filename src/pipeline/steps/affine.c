@@ -8,7 +8,6 @@
 #include "quant/requantize.h"
 #include "quant/scale_search.h"
 #include "store/kept.h"
-#include "store/load.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 
@@ -21,16 +20,15 @@ static tn_status read_part(const tn_view *v, uint32_t k, const void **data, tn_e
 {
     const tn_tensor *t = tn_stored_tensor(v);
     const tn_part *p = &v->parts[k];
+    const tn_view_place place = { .file = v->place->file };     /* its checksum is compared in any case */
     *data = p->data;
     if (p->data)
         return TN_OK;
-    TN_TRY(tn_kept_check_part(v->place->file, t, &t->parts[k], err));
-    tn_loading loading = { .in = v->place->file, .tensor = t };
+    if (place.file)
+        TN_TRY(tn_kept_check_part(place.file, t, &t->parts[k], err));
     void *copy = tn_arena_alloc(v->arena, (size_t)p->nbytes);
     *data = copy;
-    TN_TRY(tn_load_check(&loading, &t->parts[k], err));
-    return copy ? tn_part_read(v->place->file, &t->parts[k], copy, (size_t)p->nbytes, err)
-                : tn_fail_nomem(err);
+    return copy ? tn_copy_part(&place, t, k, p->array.dtype, copy, err) : tn_fail_nomem(err);
 }
 
 tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **zero, tn_error *err)

@@ -1,25 +1,221 @@
-/* pipeline/steps/decode.c - codes of a datatype into values. */
+/* pipeline/steps/decode.c - codes of a datatype into values: any range of them, made of all parts at once. */
+#include "pipeline/steps/decode.h"
 #include "pipeline/steps/steps.h"
+#include "base/checked.h"
 #include "base/error.h"
-#include "pipeline/decoder.h"
+#include "quant/rotate.h"
+#include "tensor/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What values become: rounded so from float32. */
+typedef struct decode_as {
+    tn_dtype        to;
+    tn_cast_options options;
+} decode_as;
 
 typedef struct decoding {
-    tn_decode_as as;
-    tn_decoder  *decoder;       /* once it is prepared */
+    decode_as   as;
+    tn_decoder *decoder;        /* once it is prepared */
 } decoding;
+
+enum { BLOCK = 4096 };          /* values at a time: whole bytes in every type */
+
+static bool is_in_place(const tn_tensor *t)
+{
+    bool in_place = true;
+    for (uint32_t k = 0; k < t->nparts; k++)
+        in_place &= t->parts[k].data || !t->parts[k].nbytes;
+    return in_place;
+}
+
+static void free_decoder(tn_decoder *m)
+{
+    if (!m)
+        return;
+    tn_part_values_close(&m->parts);
+    tn_datatype_free(m->datatype);
+    tn_loaded_free(&m->loaded);
+    tn_spill_free(&m->values);
+    free(m);
+}
+
+/* ---- making ---- */
+
+/* Values of a rotation that are made together. */
+static size_t grain_of(const tn_decoder *m)
+{
+    return m->values.bytes || !m->plan.o.rotation.size ? 1 : m->plan.o.rotation.size;
+}
+
+/* Whole grains, as float32. */
+static tn_status make_floats(const tn_decoder *m, uint64_t first, size_t n, tn_pool *pool, float *values,
+                             tn_error *err)
+{
+    size_t grain = grain_of(m);
+    if (m->values.bytes) {
+        memcpy(values, m->values.bytes + first * sizeof *values, n * sizeof *values);
+        return TN_OK;
+    }
+    tn_part_values_read(&m->parts, first, n, values);
+    return grain > 1 ? tn_rotate(&m->plan.o.rotation, true, n / grain, grain, 1, values, pool, err) : TN_OK;
+}
+
+static tn_status make_range(const tn_decoder *m, uint64_t first, size_t n, tn_pool *pool, uint8_t *out,
+                            tn_error *err)
+{
+    float values[BLOCK];
+    size_t grain = grain_of(m);
+    uint64_t end = first + n, last = (end + grain - 1) / grain * grain;
+    for (uint64_t at = first - first % grain; at < end; at += BLOCK) {
+        size_t some = last - at < BLOCK ? (size_t)(last - at) : BLOCK,
+               skip = at < first ? (size_t)(first - at) : 0;
+        size_t wanted = end - at < some ? (size_t)(end - at) : some;
+        uint8_t *to = out + tn_dense_bytes(at + skip - first, m->bits);
+        bool direct = m->narrow.route == TN_ROUTE_COPY && grain == 1 && (uintptr_t)to % _Alignof(float) == 0;
+        TN_TRY(make_floats(m, at, some, pool, direct ? (float *)(void *)to : values, err));
+        if (!direct)
+            TN_TRY(tn_cast_block(&m->narrow, out + tn_dense_bytes(at + skip - first, m->bits),
+                                 values + skip, wanted - skip, at + skip, m->plan.rank, m->plan.shape, err));
+    }
+    return TN_OK;
+}
+
+static tn_status make(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out, tn_error *err)
+{
+    const tn_decoder *m = tn_view_decoder(v);
+    tn_pool *pool = NULL;               /* of this thread alone */
+    (void)w;
+    tn_status status = grain_of(m) > 1 ? tn_pool_new(1, &pool, err) : TN_OK;
+    if (!status)
+        status = make_range(m, first, n, pool, out, err);
+    tn_pool_free(pool);
+    return tn_in_tensor(status, m->tensor->name, err);
+}
+
+/* ---- parts ---- */
+
+static const tn_part *find_part(const tn_tensor *t, const char *role)
+{
+    for (uint32_t k = 0; k < t->nparts; k++)
+        if (strcmp(t->parts[k].role, role) == 0)
+            return &t->parts[k];
+    return NULL;
+}
+
+/* The part of this role, which must be as large as the datatype says. */
+static tn_status take_part(const tn_tensor *t, const tn_scaled_part *expected, bool plain,
+                           const tn_part **part, tn_error *err)
+{
+    uint64_t nbytes;
+    *part = find_part(t, expected->role);
+    if (!*part)
+        return tn_fail(err, TN_ERR_CORRUPT, "expected a part %s but found none", expected->role);
+    tn_status status = tn_shape_nbytes(plain ? expected->plain_dtype : expected->dtype, expected->rank,
+                                       plain ? expected->plain_shape : expected->shape, &nbytes);
+    if (status)
+        return tn_fail(err, status, "the part %s is too large", expected->role);
+    if ((*part)->nbytes != nbytes)
+        return tn_fail(err, TN_ERR_CORRUPT, "expected a part %s of %llu bytes but found %llu", expected->role,
+                       (unsigned long long)nbytes, (unsigned long long)(*part)->nbytes);
+    return TN_OK;
+}
+
+/* Lays the parts of `t` down where the plan looks for them; those of a tensor that was not loaded may have no
+ * data. */
+static tn_status lay_out(tn_decoder *m, const tn_tensor *t, tn_error *err)
+{
+    tn_scaled_shapes shapes;
+    const tn_quantize_options o = { .size = sizeof o, .unpacked = t->scaling->unpacked,
+                                  .rotation = t->scaling->rotation };
+    void *parts[TN_MAX_PARTS] = { NULL };
+    bool complete = true;
+    tn_status status = tn_scaled_shapes_for(m->datatype, t->rank, t->shape, &shapes, err);
+    for (uint32_t i = 0; !status && i < shapes.count; i++) {
+        const tn_part *p;
+        status = take_part(t, &shapes.parts[i], o.unpacked && i == 0, &p, err);
+        if (status)
+            break;
+        parts[i] = (void *)(uintptr_t)(p->data ? p->data : "");     /* which are only read */
+        complete &= p->data || !p->nbytes;
+    }
+    if (!status)
+        status =
+            tn_scaled_plan_make(&m->plan, m->datatype, t->rank, t->shape, &o, complete ? parts : NULL, err);
+    if (!status)
+        status = tn_scaled_check_rotation(&m->plan, err);
+    if (!status && complete && m->plan.count)
+        status = tn_part_values_open(&m->parts, &m->plan, false, err);
+    return status;
+}
+
+/* ---- what comes out ---- */
+
+static tn_status check_type(const tn_tensor *t, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(t->dtype);
+    if (type && type->kind == TN_KIND_FLOAT && type->specials != TN_SPECIALS_E8M0)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_UNSUPPORTED, "expected values of a signed float type but found %s",
+                   type ? type->name : "an unknown one");
+}
+
+/* All but the bytes of parts. */
+static tn_status begin(const tn_tensor *t, const decode_as *as, tn_decoder **made, tn_error *err)
+{
+    tn_decoder *m = calloc(1, sizeof *m);       /* the plan of a cast is large */
+    if (!m)
+        return tn_fail_nomem(err);
+    m->tensor = t;
+    tn_status status = check_type(t, err);
+    if (!status)
+        status = tn_datatype_parse_stored(t->scaling->datatype, t->scaling->store, &m->datatype, err);
+    if (!status)
+        status = tn_cast_plan_make(&m->narrow, as->to, TN_FLOAT32, TN_HOST_ORDER, &as->options, err);
+    if (!status)
+        status = lay_out(m, t, err);
+    if (status) {
+        free_decoder(m);
+        return tn_in_tensor(status, t->name, err);
+    }
+    m->bits = tn_dtype_get(as->to)->bits;
+    *made = m;
+    return TN_OK;
+}
+
+/* Blocks of a rotation that are not rows of elements: there is no way to one value but through very many. */
+static bool is_rotated_across(const tn_decoder *m)
+{
+    return m->plan.o.rotation.size && m->plan.count && m->plan.inner > 1;
+}
+
+/* Whether there is a way to the values; reads nothing.  Any thread may have any range of them unless parts
+ * are to be decoded first. */
+static tn_status check(tn_view *v, const decode_as *as, tn_error *err)
+{
+    const tn_tensor *t = tn_stored_tensor(v);
+    tn_decoder *m = NULL;
+    tn_status status = begin(t, as, &m, err);
+    for (uint32_t k = 0; k < t->nparts && !status; k++)
+        status = tn_part_readable(t, &t->parts[k], err);
+    v->reach = status || !is_in_place(t) || is_rotated_across(m) ? TN_REACH_IN_ORDER : TN_REACH_ANY;
+    free_decoder(m);
+    return status;
+}
 
 static tn_status describe(tn_view *v, const void *options, tn_error *err)
 {
     const tn_dequantize_task *task = options;
     const tn_dtype_info *to = tn_dtype_get(task->to);
     decoding *d = v->state = tn_arena_zalloc(v->arena, 1, sizeof *d);
-    bool is_light;
     if (!d)
         return tn_fail_nomem(err);
     if (v->input->step != &tn_step_stored)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "codes are decoded as they are stored, before any other step");
-    if (to->kind != TN_KIND_FLOAT || to->bits < 8 || to->specials == TN_SPECIALS_E8M0)
+    if (task->to != v->tensor.dtype &&
+        (to->kind != TN_KIND_FLOAT || to->bits < 8 || to->specials == TN_SPECIALS_E8M0))
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a scaled tensor becomes a signed float type of whole bytes, and from there any "
                        "other, but found %s", to->name);
@@ -27,13 +223,31 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     if (task->cast)
         d->as.options = *task->cast;
     d->as.options.size = sizeof d->as.options;
-    tn_status status = tn_decoder_check(tn_stored_tensor(v), &is_light, err);
+    TN_TRY(check(v, &d->as, err));
     v->tensor.form = TN_FORM_DENSE;
     v->tensor.scaling = NULL;
     v->tensor.nparts = 1;
     v->tensor.dtype = task->to;
     v->parts[0] = (tn_part){ .role = "data", .array = { task->to, v->tensor.rank, v->tensor.shape, NULL } };
-    return status ? status : tn_view_resize(v, v->tensor.rank, v->tensor.shape, err);
+    return tn_view_resize(v, v->tensor.rank, v->tensor.shape, err);
+}
+
+/* ---- what comes first ---- */
+
+/* All values, and the rotation undone on them. */
+static tn_status unroll(tn_decoder *m, const char *beside, tn_error *err)
+{
+    uint64_t size;
+    if (!tn_mul_u64(m->plan.count, sizeof(float), &size))
+        return tn_fail(err, TN_ERR_LIMIT, "too many values");
+    TN_TRY(tn_spill_make(&m->values, beside, size, err));
+    tn_scaled_work w = { .plan = &m->plan, .dst_type = TN_FLOAT32, .dst = m->values.bytes };
+    TN_TRY(tn_pool_new(1, &w.pool, err));       /* others have their own tensors to open */
+    tn_status status = tn_quantizer_decode(&w, err);
+    if (!status)
+        status = tn_scaled_rotate(&m->plan, true, (float *)(void *)m->values.bytes, w.pool, err);
+    tn_pool_free(w.pool);
+    return status;
 }
 
 static tn_status tick(void *context, tn_error *err)
@@ -41,41 +255,41 @@ static tn_status tick(void *context, tn_error *err)
     return tn_walk_check(context, err);
 }
 
-/* Checks the checksums of parts that are used in place. */
-static tn_status check_parts(tn_loading *loading, tn_error *err)
-{
-    tn_status status = TN_OK;
-    for (uint32_t k = 0; k < loading->tensor->nparts && !status; k++)
-        if (loading->tensor->parts[k].data)
-            status = tn_load_check(loading, &loading->tensor->parts[k], err);
-    return status;
-}
-
-static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
-{
-    decoding *d = v->state;
-    tn_loading loading = { .in = v->place->file, .tensor = tn_stored_tensor(v), .beside = v->place->beside,
-                           .limit = v->place->max_bytes, .tick = tick, .context = v->place->walk };
-    (void)p;
-    tn_status status = tn_decoder_open_as(&loading, &d->as, &d->decoder, err);
-    return status || d->decoder->loaded.tensor.parts ? status : check_parts(&loading, err);
-}
-
-static tn_status make(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out, tn_error *err)
-{
-    const decoding *d = v->state;
-    (void)w;
-    return d->decoder->maker.make(d->decoder->maker.context, first, n, out, err);
-}
-
-static void free_decoding(tn_view *v)
+static void release(tn_view *v)
 {
     decoding *d = v->state;
     if (d)
-        tn_decoder_free(d->decoder);
+        free_decoder(d->decoder);
+    if (d)
+        d->decoder = NULL;
+}
+
+/* Parts that are not in memory are loaded; the checksums of those that are used in place are compared. */
+static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    decoding *d = v->state;
+    const tn_tensor *t = tn_stored_tensor(v);
+    tn_loading loading = { .in = v->place->file, .tensor = t, .beside = v->place->beside,
+                           .limit = v->place->max_bytes, .tick = tick, .context = v->place->walk };
+    (void)p;
+    release(v);
+    TN_TRY(begin(t, &d->as, &d->decoder, err));
+    tn_decoder *m = d->decoder;
+    for (uint32_t k = 0; k < t->nparts && is_in_place(t) && !v->place->unchecked; k++)
+        TN_TRY(tn_load_check(&loading, &t->parts[k], err));
+    if (!is_in_place(t)) {
+        TN_TRY(tn_load(&loading, &m->loaded, err));
+        TN_TRY(lay_out(m, &m->loaded.tensor, err));
+    }
+    return is_rotated_across(m) ? unroll(m, v->place->beside, err) : TN_OK;
+}
+
+const tn_decoder *tn_view_decoder(const tn_view *v)
+{
+    return v->step == &tn_step_decode ? ((const decoding *)v->state)->decoder : NULL;
 }
 
 const tn_step tn_step_decode = {
     .name = "decode", .most_parts = 1, .describe = describe, .prepare = prepare, .make = make,
-    .free = free_decoding,
+    .release = release,
 };

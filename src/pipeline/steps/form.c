@@ -43,7 +43,7 @@ static tn_status load_made(const tn_view *v, tn_pool *pool, forming *f, tn_error
     tn_status status = own && workers ? TN_OK : tn_fail_nomem(err);
     for (unsigned i = 0; i < jobs && !status; i++)
         workers[i] = &own[i];
-    const tn_preparing p = { pool, workers };
+    const tn_preparing p = { .pool = pool, .workers = workers };
     if (!status)
         status = tn_view_prepare(input, &p, err);
     if (!status)

@@ -5,6 +5,7 @@
 #include "cast/cast.h"
 #include "pipeline/rules/rules.h"
 #include "pipeline/view.h"
+#include "store/kept.h"
 
 extern const tn_step tn_step_stored;            /* tn_tensor: of the file */
 extern const tn_step tn_step_cast;              /* tn_cast_task */
@@ -65,8 +66,10 @@ typedef struct tn_dequantize_task {
     const tn_cast_options *cast;        /* from float32; may be NULL */
 } tn_dequantize_task;
 
-/* The tensor of the file (stored.c). */
+/* The tensor of the file, and tn_view_range() of it (stored.c). */
 const tn_tensor *tn_stored_tensor(const tn_view *v);
+tn_status tn_stored_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
+                          tn_error *err);
 
 /* Scales and zero points of a tensor without a datatype, in the view's arena: from memory or from the file;
  * *zero is NULL if there are none (affine.c). */
@@ -74,6 +77,10 @@ tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **
 
 /* Whether scales are found, and not given (affine.c). */
 bool tn_quantize_searches(const tn_view *quantized);
+
+/* Counts the scales and zero points that a view of the tensor's values will hold, for whoever has those of
+ * many tensors at once.  TN_ERR_LIMIT: too much (values.c). */
+tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *tensor, tn_error *err);
 
 /* The datatype of a view that was encoded last (encode.c). */
 const tn_datatype *tn_encode_datatype(const tn_view *v);

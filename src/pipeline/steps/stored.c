@@ -31,6 +31,8 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     v->memory = t->parts[0].data;
     v->bits = tn_dtype_get(t->parts[0].array.dtype)->bits;
     tn_shape_count(t->parts[0].array.rank, t->parts[0].array.shape, &v->count);     /* was checked */
+    if (v->count && !v->memory && !tn_part_splits(&t->parts[0]))
+        v->reach = TN_REACH_IN_ORDER;
     return TN_OK;
 }
 
@@ -39,16 +41,18 @@ static tn_status tick(void *context, tn_error *err)
     return tn_walk_check(context, err);
 }
 
-/* Checks the checksum of the first part; what can only be read in order is decoded into a spill. */
+/* Compares the checksum of the first part.  What can only be read in order is decoded into a spill, unless it
+ * will be read so. */
 static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
 {
     const tn_tensor *t = v->state;
     const tn_part *part = &t->parts[0];
     tn_loading loading = { .in = v->place->file, .tensor = t, .beside = v->place->beside, .tick = tick,
                            .context = v->place->walk };
-    (void)p;
-    if (v->memory || !part->nbytes || tn_part_splits(part))
-        return tn_load_check(&loading, part, err);
+    if (v->reach == TN_REACH_ANY)
+        return v->place->unchecked ? TN_OK : tn_load_check(&loading, part, err);
+    if (p->in_order)
+        return TN_OK;
     tn_kept kept = { .max_bytes = v->place->max_bytes ? v->place->max_bytes : v->place->file->max_bytes };
     tn_kept_add_part(&kept, t, part);
     tn_status status = tn_kept_check(&kept, err);
@@ -58,16 +62,85 @@ static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
     return status;
 }
 
-static tn_status make(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out, tn_error *err)
+/* Begins at an element, or where the data does. */
+static tn_status open_stream(const tn_view *v, uint64_t first, size_t n, tn_worker *w, tn_error *err)
 {
     const tn_tensor *t = v->state;
-    tn_status status = tn_stream_open(&w->stream, v->place->file, t, &t->parts[0],
-                                      tn_packed_byte(first, v->bits), tn_packed_bytes(n, v->bits),
-                                      TN_CHECKSUM_NONE, err);
-    if (!status)
-        status = tn_stream_read(&w->stream, out, err);
-    tn_stream_close(&w->stream);
-    return status;
+    const tn_part *p = &t->parts[0];
+    bool in_order = v->reach == TN_REACH_IN_ORDER;
+    uint64_t end = w->until > first ? w->until : first + n;
+    w->streamed = NULL;
+    w->left = 0;
+    w->at = in_order ? 0 : tn_packed_byte(first, v->bits);
+    TN_TRY(tn_stream_open(&w->stream, v->place->file, t, p, w->at,
+                          in_order ? p->nbytes : tn_packed_bytes(end - first, v->bits),
+                          in_order && !v->place->unchecked ? tn_part_checksum(p) : TN_CHECKSUM_NONE, err));
+    w->streamed = v;
+    return TN_OK;
+}
+
+static tn_status fill(tn_worker *w, tn_error *err)
+{
+    return w->left ? TN_OK : tn_stream_next(&w->stream, &w->window, &w->left, err);
+}
+
+/* The next bytes, at most n of them: into `to`, or nowhere. */
+static tn_status take(tn_worker *w, uint64_t n, uint8_t **to, tn_error *err)
+{
+    TN_TRY(fill(w, err));
+    size_t some = w->left < n ? w->left : (size_t)n;
+    if (!some)
+        return tn_fail(err, TN_ERR_TRUNCATED, "its data ends at byte %llu", (unsigned long long)w->at);
+    if (*to)
+        *to = (uint8_t *)memcpy(*to, w->window, some) + some;
+    w->window += some;
+    w->left -= some;
+    w->at += some;
+    return TN_OK;
+}
+
+/* After the last byte: nothing may follow, and the checksum must be that of the file. */
+static tn_status check_end(const tn_view *v, tn_worker *w, tn_error *err)
+{
+    const tn_tensor *t = v->state;
+    const uint8_t *none;
+    size_t n;
+    if (v->reach != TN_REACH_IN_ORDER || w->at < t->parts[0].nbytes)
+        return TN_OK;
+    TN_TRY(tn_stream_next(&w->stream, &none, &n, err));
+    return v->place->unchecked ? TN_OK : tn_stream_check(&w->stream, t, &t->parts[0], err);
+}
+
+static bool is_open(const tn_view *v, const tn_worker *w, uint64_t from)
+{
+    const tn_tensor *t = v->state;
+    bool is_here = v->reach == TN_REACH_ANY ? from == w->at : from >= w->at;
+    return w->streamed == v && w->stream.part == &t->parts[0] && is_here;
+}
+
+tn_status tn_stored_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
+                          tn_error *err)
+{
+    uint64_t from = tn_packed_byte(first, v->bits), end = from + tn_packed_bytes(n, v->bits);
+    uint8_t *to = NULL;
+    if (!is_open(v, w, from))
+        TN_TRY(open_stream(v, first, n, w, err));
+    while (w->at < from)
+        TN_TRY(take(w, from - w->at, &to, err));
+    TN_TRY(fill(w, err));
+    *bytes = w->window;
+    if (w->left < end - from) {         /* else it is lent */
+        TN_TRY(tn_worker_buffer(w, v, 0, end - from, &to, err));
+        *bytes = to;
+    }
+    while (w->at < end)
+        TN_TRY(take(w, end - w->at, &to, err));
+    TN_TRY(check_end(v, w, err));
+    if (!w->until && v->reach == TN_REACH_ANY) {
+        tn_stream_close(&w->stream);
+        w->streamed = NULL;
+    }
+    return TN_OK;
 }
 
 static bool strided(const tn_view *v, tn_strided *s)
@@ -99,5 +172,5 @@ static tn_status needs(const tn_view *v, uint64_t first, uint64_t n, tn_needs *n
                         tn_packed_bytes(n, v->bits), err);
 }
 
-const tn_step tn_step_stored = { .name = "stored", .describe = describe, .prepare = prepare, .make = make,
+const tn_step tn_step_stored = { .name = "stored", .describe = describe, .prepare = prepare,
                                  .strided = strided, .needs = needs };

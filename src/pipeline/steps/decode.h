@@ -1,0 +1,23 @@
+/* pipeline/steps/decode.h - what the step `decode` has once it is prepared. */
+#ifndef TN_PIPELINE_STEPS_DECODE_H
+#define TN_PIPELINE_STEPS_DECODE_H
+
+#include "pipeline/view.h"
+#include "quant/quantizer.h"
+#include "store/load.h"
+
+typedef struct tn_decoder {
+    const tn_tensor *tensor;        /* of the file */
+    unsigned        bits;           /* of what values become */
+    tn_datatype    *datatype;
+    tn_scaled_plan  plan;
+    tn_part_values  parts;
+    tn_cast_plan    narrow;         /* from float32 to that type */
+    tn_loaded       loaded;         /* where parts cannot be had in place */
+    tn_spill        values;         /* all of them as float32, where a rotation lies across rows */
+} tn_decoder;
+
+/* NULL: another step, or not prepared. */
+const tn_decoder *tn_view_decoder(const tn_view *v);
+
+#endif
