@@ -57,6 +57,7 @@ static tn_status slice_dimension(tn_arrangement *a, uint32_t d, uint32_t at, con
 tn_status tn_plan_add_slice(tn_planning *p, void *options, tn_error *err)
 {
     const tn_slice_rule *rule = options;
+    TN_TRY(tn_view_check_places(p->view, err));
     tn_arrangement a = arrange_all(p->view);
     uint32_t rank = a.rank, taken = 0;
     if (rule->count > rank)
@@ -74,6 +75,7 @@ tn_status tn_plan_add_transpose(tn_planning *p, void *options, tn_error *err)
 {
     const tn_dims_rule *rule = options;
     uint32_t order[TN_MAX_RANK], rank = p->view->parts[0].array.rank;
+    TN_TRY(tn_view_check_places(p->view, err));
     if (rule->count != rank)
         return tn_fail(err, TN_ERR_ARGUMENT, "it has %u dimension%s but the order has %u", rank,
                        rank == 1 ? "" : "s", rule->count);
@@ -88,6 +90,7 @@ tn_status tn_plan_add_reshape(tn_planning *p, void *options, tn_error *err)
     tn_shape to = { .rank = rule->count };
     uint64_t known = 1, count = 1;
     int64_t *rest = NULL;
+    TN_TRY(tn_view_check_places(p->view, err));
     for (uint32_t i = 0; i < p->view->parts[0].array.rank; i++)
         count *= (uint64_t)tn_view_shape(p->view)[i];
     for (uint32_t i = 0; i < to.rank; i++) {
@@ -139,9 +142,10 @@ static tn_status find_split_axis(const tn_view *v, const tn_join_rule *rule, uin
 
 tn_status tn_plan_add_piece(tn_planning *p, const tn_join_rule *rule, uint32_t i, tn_error *err)
 {
-    tn_arrangement a = arrange_all(p->view);
     uint32_t axis = 0;
     int64_t piece[2];
+    TN_TRY(tn_view_check_places(p->view, err));
+    tn_arrangement a = arrange_all(p->view);
     TN_TRY(find_split_axis(p->view, rule, &axis, err));
     if (rule->is_new) {
         drop_dimension(&a, axis);

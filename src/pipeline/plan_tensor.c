@@ -407,10 +407,11 @@ static bool is_ruled(const tn_tensor_rules *r)
 static tn_status add_first(planning *p, tn_error *err)
 {
     const tn_tensor_rules *r = p->rules;
-    bool joins = p->joins;
     if (tn_form_has_datatype(&p->view->tensor) && is_ruled(r))
         TN_TRY(add_decode(p, err));
-    if (becomes_dense(p) || joins)
+    if (p->joins && r->cast && p->view->tensor.form == TN_FORM_SCALED)
+        TN_TRY(add_dequantize(p, err));         /* codes of other scales have nothing in common */
+    else if (becomes_dense(p) || r->origin)
         TN_TRY(add_values(p, err));
     if (becomes_dense(p))
         TN_TRY(add_form(p, err));
@@ -449,6 +450,18 @@ static tn_status add_last(planning *p, tn_error *err)
 
 static tn_status add_stored(planning *p, const tn_tensor *t, tn_arena *arena, tn_error *err)
 {
+    if (p->shapes_only) {       /* all that is asked for is what the places of elements are */
+        tn_part *data = tn_arena_copy(arena, t->parts, sizeof *data);
+        tn_tensor *dense = tn_arena_copy(arena, t, sizeof *dense);
+        if (!data || !dense)
+            return tn_fail_nomem(err);
+        data->array = (tn_array){ t->parts[0].array.dtype, t->rank, t->shape, NULL };
+        dense->form = TN_FORM_DENSE;
+        dense->scaling = NULL;
+        dense->nparts = 1;
+        dense->parts = data;
+        return tn_view_stored(&p->place->view, dense, arena, &p->view, err);
+    }
     TN_TRY(tn_view_stored(&p->place->view, t, arena, &p->view, err));
     tn_status status = add_first(p, err);
     if (status) {

@@ -46,6 +46,7 @@ typedef struct tn_planning {
     const struct tn_tensor_plan *report;    /* the codes are made once more, for a report; or NULL */
     bool                   is_cast;     /* values of codes have the type that is asked for */
     bool                   joins;       /* the view is joined to others */
+    bool                   shapes_only; /* nothing is read: tensors of the file are taken for dense ones */
     bool                   gives;       /* datatypes of rules become the view's */
 } tn_planning;
 

@@ -210,13 +210,11 @@ static tn_status join_all(tn_selection *s, const tn_read_rule *rule, origin_list
 static tn_status count_pieces(tn_selection *s, const tn_join_rule *rule, const tn_origin *o, uint64_t *n,
                               tn_error *err)
 {
-    static const tn_cast_rule values = { .glob = "*", .dtype = TN_FLOAT32,
-                                         .options.size = sizeof values.options };
     tn_arena arena = { 0 };
     const tn_plan_place place = { .view = { s->file, NULL, s->walk, s->options->max_bytes },
                                   .arena = s->arena };    /* of cast plans, which are kept */
-    const tn_tensor_rules as_values = { .origin = o, .cast = s->options->in_order ? NULL : &values };
-    tn_planning p = { .place = &place, .rules = &as_values };
+    const tn_tensor_rules none = { .origin = o };
+    tn_planning p = { .place = &place, .rules = &none, .shapes_only = !s->options->in_order };
     *n = rule->count;
     if (!rule->is_new)
         return TN_OK;

@@ -721,4 +721,130 @@ def the_report_of_new_codes_is_that_of_the_values_of_the_old_ones(folder):
     return f"{number} reports"
 
 
+# ---- shapes: slices, orders, what is joined and cut ----
+
+PAIR = {"m.2": [12, 10], "m.10": [12, 10]}             # joined in the order of their numbers
+JOINS = {"concat": ["--concat", "j=m.*"], "stack": ["--concat", "j=m.*,stack=1"],
+         "split": ["--split", "m.*=left.*+right.*"], "unstack": ["--split", "m.*=u.*.*,unstack=0"]}
+Shaped = collections.namedtuple("Shaped", "kind slice transpose reshape join cast pad form")
+SHAPED = {"slice": [None, "m.*=:10:2,1:9", "m.*=2:,::3"], "transpose": [None, "m.*=1,0"],
+          "reshape": [None, "m.*=2,-1", "m.*=-1"], "join": [None, *JOINS],
+          "cast": [None, "f16", "int4", "int8,per=tensor", "mxfp4", "float32|n2m4"], "pad": [None, "-1=8"],
+          "form": [None, "dense", "coo"]}
+
+
+def is_allowed(case):
+    """Whether docs/pipeline.md refuses nothing of it."""
+    codes = case.cast in ("int8,per=tensor", "mxfp4", "float32|n2m4")
+    scalars = case.reshape == "m.*=-1" and case.join == "unstack"
+    if case.kind in (*CODES, *DATATYPES) and case.cast is None or case.kind in SPARSE and case.form != "dense":
+        return False
+    if case.kind == "int4" and (codes or case.form == "coo") or case.form == "coo" and (codes or case.cast == "int4"):
+        return False
+    if case.pad and (case.form == "coo" or case.cast in ("mxfp4", "float32|n2m4")):
+        return False                                    # padding becomes part of these
+    return not (scalars and (case.pad or codes or case.form)) and any(case[1:5])
+
+
+def shape_steps(case):
+    """The options of each step, in the documented order."""
+    first, cast_ = [], case.cast
+    if case.kind in (*CODES, *DATATYPES):
+        first, cast_ = ([["--cast", "f16"]], None) if cast_ == "f16" else ([["--cast", "f32"]], cast_)
+    first += [["--form", "dense"]] if case.form == "dense" else []
+    first += [[f"--{step}", getattr(case, step)] for step in ("slice", "transpose", "reshape") if getattr(case, step)]
+    first += [JOINS[case.join]] if case.join else []
+    first += [["--form", "coo"]] if case.form == "coo" else []
+    return first + ([["--cast", cast_]] if cast_ else []) + ([["--pad", case.pad]] if case.pad else [])
+
+
+def shape_options(case):
+    """All of them at once, in another order."""
+    options = [["--cast", case.cast]] if case.cast else []
+    options += [[f"--{step}", getattr(case, step)] for step in ("pad", "form", "reshape", "transpose", "slice")
+                if getattr(case, step)]
+    return [word for option in options + ([JOINS[case.join]] if case.join else []) for word in option]
+
+
+def shaped_model(case):
+    """The tensors that come out, as type, shape and bytes."""
+    made = {}
+    for name in sorted(PAIR, key=lambda name: int(name[2:])):
+        elements, shape = values(PAIR[name], name), PAIR[name]
+        if case.slice:
+            rows, columns = [slice(*(int(n) if n else None for n in text.split(":")))
+                             for text in case.slice[4:].split(",")]
+            kept = [elements[i:i + shape[1]][columns] for i in range(0, len(elements), shape[1])][rows]
+            elements, shape = array("f", itertools.chain(*kept)), [len(kept), len(kept[0])]
+        if case.transpose:
+            elements, shape = reorder(elements, shape, [1, 0])
+        if case.reshape:
+            shape = [len(elements)] if case.reshape == "m.*=-1" else [2, len(elements) // 2]
+        made[name] = elements, shape
+    (a, shape), (b, _) = made["m.2"], made["m.10"]
+    inner = count(shape[1:])
+    if case.join == "concat":
+        made = {"j": (a + b, [2 * shape[0], *shape[1:]])}
+    elif case.join == "stack":
+        rows = [elements[i:i + inner] for i in range(0, len(a), inner) for elements in (a, b)]
+        made = {"j": (array("f", itertools.chain(*rows)), [shape[0], 2, *shape[1:]])}
+    elif case.join == "split":
+        half = len(a) // 2
+        made = {f"{side}.{name[2:]}": (elements[from_:from_ + half], [shape[0] // 2, *shape[1:]])
+                for name, (elements, shape) in made.items() for side, from_ in (("left", 0), ("right", half))}
+    elif case.join == "unstack":
+        made = {f"u.{name[2:]}.{i}": (elements[i * inner:(i + 1) * inner], shape[1:])
+                for name, (elements, shape) in made.items() for i in range(shape[0])}
+    return {name: (dtype, shape, data) for name, (elements, shape) in made.items()
+            for dtype, data in [cast(elements, case.cast)]}
+
+
+def is_cut_evenly(case):
+    """Two halves of the first dimension, as it is then."""
+    _, shape, _ = shaped_model(case._replace(join=None, cast=None))["m.2"]
+    return case.join != "split" or shape[0] % 2 == 0
+
+
+def check_shaped(task):
+    folder, kind, cases = task
+    bench, modelled, wrong = Bench(folder, kind, PAIR), 0, []
+    for i, case in enumerate(cases):
+        whole, steps = os.path.join(bench.folder, "whole.safetensors"), bench.source
+        said = bench.convert(bench.source, whole, [*OUTPUTS["safetensors"][1], *shape_options(case)], 1 + i % 2)
+        path, why = bench.after(shape_steps(case), tuple(PAIR))
+        if not why:
+            steps = os.path.join(bench.folder, "steps.safetensors")
+            why = bench.convert(path, steps, [*OUTPUTS["safetensors"][1], *(["--pad", case.pad] if case.pad else [])])
+        if said or why or contents(whole) != contents(steps):
+            wrong.append(f"{kind}: {describe(shape_options(case))}: {said or why or 'differs from its steps'}")
+            continue
+        if kind in ARRAYS and case.cast in (None, "f16") and not case.pad and case.form != "coo":
+            header, data = read_safetensors(whole)
+            header.pop("__metadata__", None)
+            found = {name: (entry["dtype"], entry["shape"], bytes(data[slice(*entry["data_offsets"])]))
+                     for name, entry in header.items()}
+            modelled += 1
+            if found != shaped_model(case):
+                wrong.append(f"{kind}: {describe(shape_options(case))}: not what the model has")
+    shutil.rmtree(bench.folder)
+    return len(cases), bench.runs, modelled, wrong
+
+
+@test
+def slices_orders_shapes_and_joined_tensors_compose_with_all_other_rules(folder):
+    """Every pair with a rule of shapes, and random sets of more."""
+    tasks, random_ = [], random.Random(7)
+    with fast_folder(folder) as fast, multiprocessing.get_context("fork").Pool(2) as pool:
+        for kind in KINDS:
+            every = [Shaped(kind, *rules) for rules in itertools.product(*SHAPED.values())]
+            every = [case for case in every if is_allowed(case) and is_cut_evenly(case)]
+            more = [case for case in every if sum(map(bool, case[1:])) >= 3]
+            pairs = [case for case in every if sum(map(bool, case[1:])) <= (2 if kind in ARRAYS else 3)]
+            tasks.append((fast, kind, random_.sample(pairs, min(len(pairs), 24)) + random_.sample(more, 18)))
+        cases, runs, modelled, wrong = zip(*pool.map(check_shaped, tasks))
+    wrong = list(itertools.chain(*wrong))
+    assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:20])
+    return f"{sum(cases)} sets of rules, {sum(runs)} conversions, {sum(modelled)} modelled"
+
+
 run_tests()
