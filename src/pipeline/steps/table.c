@@ -32,31 +32,42 @@ PARSE(reshape, tn_dims_rule)
 PARSE(concat, tn_join_rule)
 PARSE(split, tn_join_rule)
 
-static const tn_rule_step steps[] = {
-    { "slice", TN_RULE_SHAPE, sizeof(tn_slice_rule), parse_slice, NULL, tn_plan_add_slice },
-    { "transpose", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_transpose, NULL, tn_plan_add_transpose },
-    { "reshape", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_reshape, NULL, tn_plan_add_reshape },
-    { "concat", TN_RULE_JOIN, sizeof(tn_join_rule), parse_concat, NULL, NULL },
-    { "split", TN_RULE_SPLIT, sizeof(tn_join_rule), parse_split, NULL, NULL },
-    { "layout", TN_RULE_LAYOUT, sizeof(tn_layout_rule), parse_layout, NULL, tn_plan_add_layout },
-    { "pad", TN_RULE_PAD, sizeof(tn_pad_rule), parse_pad, NULL, tn_plan_add_pad },
-    { "form", TN_RULE_FORM, sizeof(tn_form_rule), parse_form, NULL, tn_plan_add_form },
-    { "cast", TN_RULE_CAST, sizeof(tn_cast_rule), parse_cast, free_cast, tn_plan_add_cast },
+static const tn_rule_step slice_step = { "slice", TN_RULE_SHAPE, sizeof(tn_slice_rule), parse_slice, NULL, tn_plan_add_slice };
+static const tn_rule_step transpose_step = { "transpose", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_transpose, NULL, tn_plan_add_transpose };
+static const tn_rule_step reshape_step = { "reshape", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_reshape, NULL, tn_plan_add_reshape };
+static const tn_rule_step concat_step = { "concat", TN_RULE_JOIN, sizeof(tn_join_rule), parse_concat, NULL, NULL };
+static const tn_rule_step split_step = { "split", TN_RULE_SPLIT, sizeof(tn_join_rule), parse_split, NULL, NULL };
+static const tn_rule_step layout_step = { "layout", TN_RULE_LAYOUT, sizeof(tn_layout_rule), parse_layout, NULL, tn_plan_add_layout };
+static const tn_rule_step pad_step = { "pad", TN_RULE_PAD, sizeof(tn_pad_rule), parse_pad, NULL, tn_plan_add_pad };
+static const tn_rule_step form_step = { "form", TN_RULE_FORM, sizeof(tn_form_rule), parse_form, NULL, tn_plan_add_form };
+static const tn_rule_step cast_step = { "cast", TN_RULE_CAST, sizeof(tn_cast_rule), parse_cast, free_cast, tn_plan_add_cast };
+
+static const tn_rule_step *const steps[] = {
+    &slice_step,
+    &transpose_step,
+    &reshape_step,
+    &concat_step,
+    &split_step,
+    &layout_step,
+    &pad_step,
+    &form_step,
+    &cast_step,
+    NULL
 };
 
 const tn_rule_step *tn_rule_step_at(size_t i)
 {
-    return i < sizeof steps / sizeof *steps ? &steps[i] : NULL;
+    return i < sizeof steps / sizeof *steps ? steps[i] : NULL;
 }
 
 /* ---- reading ---- */
 
 const tn_rule_step *tn_rule_step_named(const char *name)
 {
-    for (size_t i = 0; name && i < sizeof steps / sizeof *steps; i++)
-        if (strcmp(steps[i].name, name) == 0)
-            return &steps[i];
-    return NULL;
+    size_t i = 0;
+    while (name && steps[i] && strcmp(steps[i]->name, name) != 0)
+        i++;
+    return name ? steps[i] : NULL;
 }
 
 tn_status tn_rule_read(const tn_rule *text, const tn_cast_rule *defaults, tn_arena *arena, tn_read_rule *rule,
