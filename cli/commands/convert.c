@@ -168,12 +168,8 @@ tn_create_options create_options(const opts *o)
         .replace = o->force,
         .drop_metadata = o->drop_metadata,
         .drop_names = o->drop_names,
-        .btf_coo_code = o->btf_coo_code,
-        .mtx_symmetric = o->mtx_symmetric,
-        .ocp_names = o->ocp_names,
         .format_options = o->format_options,
         .nformat_options = o->nformat_options,
-        .filler = o->filler,
         .align = o->align,
         .shard_size = o->shard_size,
         .encoding = o->encoding,
@@ -245,8 +241,6 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
 
 static int check_options(const opts *o)
 {
-    if (o->filler && o->align == 0)
-        return usage_error("convert", "--filler needs --align SIZE");
     if (o->cast_default && !(o->given & (OPT(CAST) | OPT(SPARSE) | OPT(RECIPE))))
         return usage_error("convert", "--%s needs --cast or --recipe", o->cast_default);
     if (o->report && o->dry_run)
@@ -312,10 +306,10 @@ const command cmd_convert = {
     .max_files = SIZE_MAX,
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
                OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(SPARSE) | OPT(VIRTUAL) |
-               OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | OPT(REPORT) | OPT(OCP_NAMES) | OPT(LAYOUT) |
+               OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | OPT(REPORT) | OPT(LAYOUT) |
                OPT(PAD) | OPT(FORM) | OPTS_SHAPES | OPT(MAX_BYTES) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) |
-               OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) |
-               OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) | OPT(OPTION) |
+               OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) |
+               OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(OPTION) |
                OPT(QUIET) | OPT(JSON),
     .elsewhere = OPT(RENAME) | OPT(RECIPE) | OPT(PAD) | OPTS_SHAPES | OPTS_CASTS | OPTS_QUANTIZE |
                  (OPTS_OUTPUT & ~(OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM))) | OPTS_INPUT,

@@ -38,7 +38,7 @@ _tenon_options() {
     verify) echo "--jobs --memory $input $common" ;;
     convert)
         echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --sparse --virtual --scale-mode --rotate --dialect --report" \
-            "--slice --transpose --reshape --concat --split --layout --pad --form --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names --option" \
+            "--slice --transpose --reshape --concat --split --layout --pad --form --compress --checksum --align --shard-size --drop-metadata --drop-names --option" \
             "--dry-run --force --jobs --memory --max-bytes --quiet $input $common"
         ;;
     export-c) echo "-o --out --mli --section --align --name --binary --plan --only --force --memory --max-bytes --quiet $input $common" ;;
@@ -77,7 +77,6 @@ _tenon_values() {
     --complex) echo real ;;
     --layout) _tenon_layouts ;;
     --form) echo dense coo csr ;;
-    --btf-coo-code) echo 1 2 ;;
     --option) _tenon_format_options ;;
     --level) echo 1 2 3 ;;
     --mli) echo 1.0 1.1 2.0 ;;
@@ -102,7 +101,7 @@ _tenon() {
     fi
     case $previous in
     --to | --from | --compress | --checksum | --io | --align | --shard-size | --cast | --round | --overflow | --nan | \
-        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --form | --btf-coo-code | --option | --level | --mli)
+        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --form | --option | --level | --mli)
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous" "$command")" -- "$current")
         return
         ;;

@@ -137,16 +137,6 @@ static bool parse_number(const char *text, long least, long most, long *number)
     return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *number >= least && *number <= most;
 }
 
-static bool take_coo_code(opts *o, const option_row *row, const char *value)
-{
-    (void)row;
-    long code;
-    if (!parse_number(value, 1, 2, &code))
-        return false;
-    o->btf_coo_code = (int)code;
-    return true;
-}
-
 static bool take_jobs(opts *o, const option_row *row, const char *value)
 {
     (void)row;
@@ -372,18 +362,10 @@ static const option_row rows[OPT_COUNT] = {
                        "crc32c, sha256 or none (default: as IN)", take_checksum, 0, 0 },
     [OPT_ALIGN] = { "align", "SIZE", "a power of two such as 64 or 4K", "align data to SIZE, a power of two",
                     take_align, FIELD(align), 0 },
-    [OPT_FILLER] = { "filler", NULL, NULL, "safetensors: align each tensor, with filler tensors", take_flag,
-                     FIELD(filler), 0 },
     [OPT_SHARD_SIZE] = { "shard-size", "SIZE", A_SIZE, "safetensors: at most SIZE of data per file",
                          take_size, FIELD(shard_size), 0 },
     [OPT_DROP_NAMES] = { "drop-names", NULL, NULL, "drop names that OUT cannot hold (BTF, .npy)", take_flag,
                          FIELD(drop_names), 0 },
-    [OPT_BTF_COO_CODE] = { "btf-coo-code", "1|2", NULL, "BTF: COO layout code (TensorFlow Runtime: 1)",
-                           take_coo_code, 0, 0 },
-    [OPT_MTX_SYMMETRIC] = { "mtx-symmetric", NULL, NULL, "MatrixMarket: one triangle of a symmetric matrix",
-                            take_flag, FIELD(mtx_symmetric), 0 },
-    [OPT_OCP_NAMES] = { "ocp-names", NULL, NULL, "name scales NAME_scale instead of NAME.scale", take_flag,
-                        FIELD(ocp_names), 0 },
     [OPT_OPTION] = { "option", "F.KEY=VALUE", "FORMAT.KEY=VALUE",
                      "option of format F (\"tenon formats\" lists them)", take_format_option, 0, 0 },
     [OPT_TYPES] = { "types", "LIST", NULL, "datatypes to compare: mxfp4,nvfp4,int4_b32", take_text,
@@ -467,6 +449,21 @@ static bool is_among(uint64_t options, size_t id)
 
 static bool accepted(const command *c, size_t id) { return is_among(c->accepts, id); }
 
+/* Options of one format had names of their own before --option. */
+static int unknown_option(const command *c, const char *word)
+{
+    static const char *const moved[][2] = {
+        { "--filler", "safetensors.filler=yes" },
+        { "--ocp-names", "safetensors.ocp-names=yes" },
+        { "--btf-coo-code", "btf.coo-code=1" },
+        { "--mtx-symmetric", "mtx.symmetric=yes" },
+    };
+    for (size_t i = 0; i < sizeof moved / sizeof *moved && accepted(c, OPT_OPTION); i++)
+        if (strncmp(word, moved[i][0], strlen(moved[i][0])) == 0)
+            return usage_error(c->name, "%s is now --option %s", moved[i][0], moved[i][1]);
+    return usage_error(c->name, "unknown option %s", escaped(word));
+}
+
 /* getopt's own tables, made from ours; a long option's code is 256 + its row. */
 static void make_getopt_tables(const command *c, struct option *longs, char *shorts)
 {
@@ -513,7 +510,7 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
         if (code == '?' && optopt != 0)
             return usage_error(c->name, "unknown option -%c", optopt > ' ' && optopt < 127 ? optopt : '?');
         if (code == '?')
-            return usage_error(c->name, "unknown option %s", escaped(word));
+            return unknown_option(c, word);
         const option_row *row = &rows[row_of(code)];
         if (!row->take(o, row, optarg))
             return usage_error(c->name, "option --%s takes %s, not \"%s\"", row->name,

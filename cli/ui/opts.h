@@ -11,8 +11,8 @@ typedef enum opt_id {
     OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE,
     OPT_ROUND, OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE,
     OPT_ROTATE, OPT_DIALECT, OPT_REPORT, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN,
-    OPT_FILLER, OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_MTX_SYMMETRIC,
-    OPT_OCP_NAMES, OPT_OPTION, OPT_TYPES, OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY, OPT_PLAN,
+    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES,
+    OPT_OPTION, OPT_TYPES, OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY, OPT_PLAN,
     OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET, OPT_IGNORE_METADATA, OPT_STRICT,
     OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE, OPT_VERIFY,
     OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_QUIET,
@@ -27,9 +27,8 @@ _Static_assert(OPT_SHAPE < 64, "one bit each; those after it share its bit, and 
 #define OPTS_CASTS (OPT(ROUND) | OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX))
 #define OPTS_QUANTIZE (OPT(SPARSE) | OPT(VIRTUAL) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | \
                        OPT(REPORT))
-#define OPTS_OUTPUT (OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) | OPT(SHARD_SIZE) | \
-                     OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) | \
-                     OPT(OCP_NAMES) | OPT(OPTION))
+#define OPTS_OUTPUT (OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) | OPT(SHARD_SIZE) | \
+                     OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(OPTION))
 #define OPTS_INPUT (OPT(FROM) | OPT(IO) | OPT(MEMORY) | OPT(MAX_BYTES))
 
 typedef struct text_list {
@@ -49,8 +48,8 @@ enum {
 };
 
 typedef struct opts {
-    bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet,
-        ignore_metadata, sidecar, strict, report, ocp_names, help;
+    bool long_list, json, full, drop_metadata, drop_names, dry_run, force, quiet,
+        ignore_metadata, sidecar, strict, report, help;
     bool binary, plan, writable, in_place, verify;
     const char *command;        /* its name */
     uint64_t    given;          /* options, as OPT() bits */
@@ -58,7 +57,6 @@ typedef struct opts {
     tn_mli_version mli;
     tn_io       io;
     unsigned    jobs;
-    int         btf_coo_code;
     uint64_t    align, shard_size, max_bytes, memory;
     tn_keep     keep_encoding, keep_checksum;
     tn_encoding encoding;

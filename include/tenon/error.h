@@ -56,9 +56,8 @@ typedef enum tn_reason {
     TN_REASON_CHECKSUM      = 12,   /* set checksum to `value`, or to one that can be computed */
     TN_REASON_FORMAT        = 13,   /* name the format of the output */
     TN_REASON_OPEN_FORMAT   = 14,   /* name the format of the input: `value` */
-    TN_REASON_FILLER        = 15,   /* do not set filler */
+    TN_REASON_FORMAT_OPTION = 15,   /* leave out the option of a format in `value`: "safetensors.filler" */
     TN_REASON_SHARD_SIZE    = 16,   /* set shard_size */
-    TN_REASON_OCP_NAMES     = 17,   /* do not set ocp_names */
     TN_REASON_HEADER        = 18,   /* set a smaller align, drop_metadata or drop_names: too long a header */
     TN_REASON_JOBS          = 19,   /* set jobs to `value` */
     TN_REASON_WINDOWS       = 20,   /* tn_set_window_memory() */

@@ -39,7 +39,6 @@ typedef struct tn_create_options {
     const char *format;         /* NULL: by the path's suffix */
     bool        replace;        /* an existing file may be replaced */
     bool        drop_metadata;  /* metadata the container cannot hold may be lost */
-    bool        filler;         /* safetensors: align every tensor with U8 filler tensors */
     uint64_t    align;          /* of each part's data: a power of two; 0: the container's own */
     uint64_t    shard_size;     /* safetensors: at most this many data bytes a file; 0: one file */
     tn_encoding encoding;       /* of parts that do not say otherwise */
@@ -47,12 +46,6 @@ typedef struct tn_create_options {
     tn_checksum checksum;
     unsigned    jobs;           /* threads; 0: one per core */
     bool        drop_names;     /* names the container cannot hold may be lost */
-    int         btf_coo_code;   /* BTF: the layout code of COO tensors, 1 (TensorFlow Runtime's) or 2; 0: 2 */
-    bool        mtx_symmetric;  /* mtx: write the lower triangle only; TN_ERR_LOSS unless it is symmetric bit
-                                 * for bit */
-    bool        ocp_names;      /* safetensors, zTensor, npz: the scales of a scaled tensor are called
-                                 * NAME_scale and that of the tensor beside them NAME_scale_2, as other
-                                 * software knows them; else NAME.ROLE */
     tn_note_fn  note;           /* may be NULL; told also of old files that could not be removed,
                                  * and of others beside the new ones that nobody needs */
     void       *note_context;

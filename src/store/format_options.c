@@ -101,3 +101,9 @@ tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err)
     o->nformat_options = 0;
     return TN_OK;
 }
+
+unsigned tn_writer_choice(const tn_writer *w, const char *key)
+{
+    int k = find_word(key_at, w->format->info.keys, key);
+    return k < 0 ? 0 : w->choices[k];
+}

@@ -56,11 +56,8 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     if (o->checksum != TN_CHECKSUM_NONE && !info->checksums)
         return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_CHECKSUM, "none", "%s cannot hold checksums",
                          info->name);
-    if ((o->shard_size || o->filler) && !info->shards)
-        return tn_fail(err, TN_ERR_ARGUMENT, "%s has neither shards nor fillers", info->name);
-    if (o->ocp_names && !w->format->names_parts)
-        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_OCP_NAMES, NULL,
-                         "%s has no names for the parts of a tensor", info->name);
+    if (o->shard_size && !info->shards)
+        return tn_fail(err, TN_ERR_ARGUMENT, "%s has no shards", info->name);
     codec = codec->encode ? codec : tn_codec_usual();
     if (o->level < codec->level_min() || o->level > codec->level_max())
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a %s level from %d to %d but found %d", codec->name,
@@ -188,7 +185,7 @@ static const char *name_of_part(tn_writer *w, const tn_tensor *t, uint32_t part)
 {
     if (part == 0)
         return tn_arena_text(&w->arena, t->name, strlen(t->name));
-    const char *ocp = w->options.ocp_names ? ocp_name(t, part) : NULL;
+    const char *ocp = tn_writer_choice(w, TN_OCP_NAMES) ? ocp_name(t, part) : NULL;
     if (ocp)
         return tn_arena_printf(&w->arena, "%s%s", t->name, ocp);
     return tn_arena_printf(&w->arena, "%s.%s", t->name, t->parts[part].role);
@@ -206,7 +203,7 @@ static tn_status record_tensor(tn_writer *w, const tn_tensor *t, tn_record *r, r
     bool own_names = false;
     for (uint32_t k = 0; k < t->nparts; k++) {
         names->roles[k] = t->parts[k].role;
-        own_names |= w->options.ocp_names && k && ocp_name(t, k);
+        own_names |= tn_writer_choice(w, TN_OCP_NAMES) && k && ocp_name(t, k);
     }
     for (uint32_t k = 1; own_names && k < t->nparts; k++)
         if (!(names->entries[k - 1] = name_of_part(w, t, k)))

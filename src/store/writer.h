@@ -58,7 +58,7 @@ struct tn_writer {
     const tn_format  *format;
     tn_create_options options;  /* with `align` filled in */
     const char       *path;
-    uint8_t           choices[TN_MAX_FORMAT_KEYS];  /* the value of each of the format's own options */
+    uint8_t           choices[TN_MAX_FORMAT_KEYS];  /* see tn_writer_choice() */
     bool              dry_run;
     const tn_file    *reading;  /* the input, which may be replaced by the output; or NULL */
     int               fd;       /* written to instead of `path`, or -1 */
@@ -107,6 +107,15 @@ tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void
 
 /* For formats that keep the file's metadata with the first tensor.  TN_ERR_LOSS: there is none. */
 tn_status tn_writer_check_file_meta(const tn_writer *w, const char *format, tn_error *err);
+
+/* The value of one of the format's own options, by its number in tn_format_key.values; 0: the first, or the
+ * format has no such option. */
+unsigned tn_writer_choice(const tn_writer *w, const char *key);
+
+/* An option of formats that name each part: the scales of a scaled tensor are called NAME_scale, and that of
+ * the tensor beside them NAME_scale_2, as other software expects; else NAME.ROLE. */
+#define TN_OCP_NAMES "ocp-names"
+#define TN_OCP_NAMES_KEY { TN_OCP_NAMES, "no|yes", "scales are called NAME_scale, as other software expects" }
 
 /* Checks the format's own options and keeps their values. */
 tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err);

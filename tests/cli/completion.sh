@@ -23,7 +23,6 @@ complete_line attach --out f
 complete_line export-c --align ''
 complete_line convert --align ''
 complete_line convert --align = 4
-complete_line convert --btf-coo-code ''
 complete_line convert --option ''
 complete_line convert --to ''
 complete_line convert --form ''

@@ -1,8 +1,8 @@
-# safetensors: --align moves the data section, --filler every tensor; --shard-size splits.
+# safetensors: --align moves the data section, the option filler every tensor; --shard-size splits.
 sample s.safetensors
 t convert -q s.safetensors a.safetensors --align 256
 t ls -l a.safetensors
-t convert -q s.safetensors f.safetensors --align 256 --filler
+t convert -q s.safetensors f.safetensors --align 256 --option safetensors.filler=yes
 t ls -l f.safetensors
 t diff s.safetensors f.safetensors
 t convert -q s.safetensors p.safetensors --shard-size 25B

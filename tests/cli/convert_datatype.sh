@@ -20,7 +20,7 @@ t ls -l rotated.zt
 t ls --json rotated.zt
 t convert -q w.safetensors two.zt --cast a.weight=nvfp4 --cast 'b.weight=cb41fi_e2m2fnuz|e8m0_t32s4,mode=mse'
 t ls -l two.zt
-t convert -q w.safetensors two.safetensors --cast a.weight=nvfp4 --ocp-names
+t convert -q w.safetensors two.safetensors --cast a.weight=nvfp4 --option safetensors.ocp-names=yes
 t ls -l two.safetensors
 LC_ALL=C grep -ao '"a.weight[^"]*":' two.safetensors
 t diff two.zt two.safetensors

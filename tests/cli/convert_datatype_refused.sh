@@ -30,4 +30,4 @@ ls
 echo '{"compute": "e2m3fnuz", "mappings": [[0.5, 1, 1.6]]}' >table.json
 t convert w.safetensors o.zt --cast 'a.weight=table.json|e8m0_t32'
 t convert w.safetensors o.zt --cast a.weight=table.json
-t convert w.safetensors o.npy --only a.weight --drop-names --ocp-names
+t convert w.safetensors o.npy --only a.weight --drop-names --option npy.ocp-names=yes

@@ -12,6 +12,6 @@ t diff codes.zt back.zt
 t convert -q codes.json values.json --cast f32
 t diff codes.zt values.json
 t describe codes.zt a.weight
-t convert -q codes.json names.json --ocp-names
+t convert -q codes.json names.json --option raw.ocp-names=yes
 truncate -s 300 codes.bin
 t ls codes.json

@@ -42,9 +42,15 @@ static const char *const pads[] = { "0=4", "-1=8", "0=3,1=5,value=2", "1=32,valu
 
 #define PICK(c, list) ((list)[choose((c), sizeof (list) / sizeof *(list))])
 
+static inline bool has_ocp_names(const char *format)
+{
+    return strcmp(format, "ztensor") == 0 || strcmp(format, "safetensors") == 0 || strcmp(format, "npz") == 0;
+}
+
 typedef struct plan {
     tn_file           *file;
     tn_create_options  create;
+    tn_format_option   names;           /* of the parts of a tensor */
     tn_convert_options options;
     tn_rule            rules[4];
     const char        *only, *rename;
@@ -91,11 +97,13 @@ static inline void choose_output(plan *p, chooser *c, unsigned number)
     create->checksum = zt ? (tn_checksum)(flags >> 1 & 1 ? 1 + (flags >> 2 & 1) : 0) : TN_CHECKSUM_NONE;
     create->drop_metadata = flags & 8;
     create->drop_names = flags & 16;
-    create->ocp_names = flags & 32;
     /* The first result must not lie where the second goes. */
     p->by_path = strcmp(create->format, "raw") == 0 && number;
     if (!number && strcmp(create->format, "raw") == 0)
         create->format = "ztensor";
+    p->names = (tn_format_option){ create->format, "ocp-names", "yes" };
+    create->format_options = &p->names;
+    create->nformat_options = flags & 32 && has_ocp_names(create->format);
     p->fd = memory_file(number);
     p->options.create = create;
     p->options.dry_run = choose(c, 32) == 1;

@@ -1,13 +1,15 @@
 /* BTF: any bytes are opened or refused, everything that can be done with an
  * open file keeps its promises, and what can be written again is equal and
  * gives no warning. */
+#include "format_option.h"
 #include "memory_file.h"
 #include "mutate.h"
 #include "scarce_open.h"
 
 static void write_again(const tn_file *file, int coo_code)
 {
-    tn_create_options create = { .size = sizeof create, .format = "btf", .jobs = 1, .btf_coo_code = coo_code,
+    tn_create_options create = { .size = sizeof create, .format = "btf", .jobs = 1, 
+                                 FORMAT_OPTION("btf", "coo-code", coo_code == 1 ? "1" : "2"),
                                  .drop_metadata = true };      /* bytes that belong to no record */
     tn_status status;
     tn_file *copy = memory_again(file, &create, &status);

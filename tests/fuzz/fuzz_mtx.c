@@ -1,6 +1,7 @@
 /* MatrixMarket: any text is opened or refused in memory that does not grow
  * beyond what the text could be worth, and what is opened can be written again
  * and is the same, as symmetric too where it is. */
+#include "format_option.h"
 #include "memory_file.h"
 #include "scarce_open.h"
 
@@ -29,7 +30,7 @@ static bool same_parts(const tn_tensor *a, const tn_tensor *b)
 static void write_again(const tn_file *file, bool symmetric)
 {
     tn_create_options create = { .size = sizeof create, .format = "mtx", .jobs = 1,
-                                 .mtx_symmetric = symmetric };
+                                 FORMAT_OPTION("mtx", "symmetric", symmetric ? "yes" : "no") };
     tn_status status;
     tn_file *copy = memory_again(file, &create, &status);
     REQUIRE(copy || (symmetric && status == TN_ERR_LOSS));

@@ -9,6 +9,7 @@
 static tn_create_options choose_options(chooser *c)
 {
     static const tn_format_option big = { "ztensor", "byte-order", "big" };
+    static const tn_format_option filler = { "safetensors", "filler", "yes" };
     bool ztensor = choose(c, 2) == 0;
     tn_create_options options = { .size = sizeof options, .format = ztensor ? "ztensor" : "safetensors",
                                   .replace = true,
@@ -22,8 +23,9 @@ static tn_create_options choose_options(chooser *c)
         options.nformat_options = more >= 6;
         options.align = choose(c, 2) ? 0 : UINT64_C(64) << choose(c, 7);
     } else {
-        options.filler = choose(c, 2);
-        options.align = options.filler || choose(c, 2) ? UINT64_C(8) << choose(c, 7) : 0;
+        options.format_options = &filler;
+        options.nformat_options = choose(c, 2);
+        options.align = options.nformat_options || choose(c, 2) ? UINT64_C(8) << choose(c, 7) : 0;
     }
     return options;
 }

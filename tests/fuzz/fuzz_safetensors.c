@@ -2,6 +2,7 @@
  * tensors whose every byte can be read, whole and in rows, in bounded memory; and
  * what can be written again is equal. */
 #include "stored.h"
+#include "format_option.h"
 #include "memory_file.h"
 #include "mutate.h"
 #include "scarce_open.h"
@@ -37,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     check_sizes(file);
     bool filler = size % 4 == 0;
-    tn_create_options create = { .size = sizeof create, .format = "safetensors", .jobs = 1, .filler = filler,
+    tn_create_options create = { .size = sizeof create, .format = "safetensors", .jobs = 1,
+                                 FORMAT_OPTION("safetensors", "filler", filler ? "yes" : "no"),
                                  .align = filler ? 64 : 0 };
     if (walk_is_small(file))
         memory_same(file, &create);

@@ -1,6 +1,7 @@
 /* Sets of shards: several files in one input, the first of them the index.
  * Whatever they say, the set is refused with a reason or every byte of it can be
  * read; and what can be written as a set again is equal. */
+#include "format_option.h"
 #include "mutate.h"
 #include "scarce_open.h"
 #include "scratch.h"
@@ -88,7 +89,8 @@ static void remove_set(const tn_file *set)
 static void write_again(const tn_file *file, uint64_t shard_size, bool filler)
 {
     tn_create_options create = { .size = sizeof create, .format = "safetensors", .replace = true, .jobs = 1,
-                                 .shard_size = shard_size, .filler = filler, .align = filler ? 64 : 0 };
+                                 .shard_size = shard_size,
+                                 FORMAT_OPTION("safetensors", "filler", filler ? "yes" : "no"), .align = filler ? 64 : 0 };
     tn_convert_options options = { .size = sizeof options, .create = &create };
     tn_file *copy;
     tn_error err = { .text = "" };

@@ -144,10 +144,12 @@ static void convert(const tn_file *file, const recipe *r, size_t format, unsigne
                                  .drop_metadata = formats[format].format[0] == 'b', .drop_names = true };
     create.encoding = zt && variant % 2 && !r->pad ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
     create.checksum = zt ? (tn_checksum)(variant % 3) : TN_CHECKSUM_NONE;
-    create.filler = format == 1 && variant % 2;
-    create.align = create.filler ? 64 : 0;
-    create.mtx_symmetric = false;
-    create.ocp_names = format < 2 && variant % 3 == 2;
+    const tn_format_option own[] = { { formats[format].format, "ocp-names", "yes" },
+                                     { "safetensors", "filler", "yes" } };
+    bool filler = format == 1 && variant % 2, names = format < 2 && variant % 3 == 2;
+    create.align = filler ? 64 : 0;
+    create.format_options = names ? own : own + 1;
+    create.nformat_options = (size_t)filler + names;
     for (size_t i = 0; i < 4; i++)
         if (all[i].text)
             rules[n++] = all[i];

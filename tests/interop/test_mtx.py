@@ -145,12 +145,12 @@ def symmetric_files_hold_one_triangle(folder):
     matrix = (square + square.T).tocoo()
     for form in (matrix, matrix.toarray()):
         scipy.io.mmwrite(folder / "a.mtx", form, symmetry="general")
-        convert(folder / "a.mtx", folder / "b.mtx", "--mtx-symmetric")
+        convert(folder / "a.mtx", folder / "b.mtx", "--option", "mtx.symmetric=yes")
         assert scipy.io.mminfo(folder / "b.mtx")[5] == "symmetric"
         found = scipy.io.mmread(folder / "b.mtx")
         assert np.array_equal(found.toarray() if sp.issparse(found) else found, matrix.toarray())
     scipy.io.mmwrite(folder / "a.mtx", square, symmetry="general")
-    assert "cannot be written as symmetric" in tenon("convert", folder / "a.mtx", folder / "c.mtx", "--mtx-symmetric", status=1)
+    assert "cannot be written as symmetric" in tenon("convert", folder / "a.mtx", folder / "c.mtx", "--option", "mtx.symmetric=yes", status=1)
     assert not (folder / "c.mtx").exists()
 
 

@@ -226,7 +226,7 @@ def python_loads_an_aligned_file(folder):
 
 
 def python_loads_a_file_with_fillers(folder):
-    expected, path = written(folder, "--align", 256, "--filler")
+    expected, path = written(folder, "--align", 256, "--option", "safetensors.filler=yes")
     tensors, metadata = content(path)
     assert all(t[0] == "U8" for name, t in tensors.items() if name.startswith(FILLER))
     assert {name: t for name, t in tensors.items() if not name.startswith(FILLER)} == expected[0]
@@ -279,7 +279,7 @@ def quantized(folder, datatype, *options):
 
 
 def mxfp4_codes_are_what_ocp_says(folder):
-    tensors, values, x = quantized(folder, "mxfp4", "--ocp-names")
+    tensors, values, x = quantized(folder, "mxfp4", "--option", "safetensors.ocp-names=yes")
     assert set(tensors) == {"fc.weight", "fc.weight_scale"}
     assert [tensors[name][:2] for name in sorted(tensors)] == [("U8", (6, 32)), ("F8_E8M0", (6, 2))]
     scale = as_array(tensors["fc.weight_scale"], ml_dtypes.float8_e8m0fnu).astype("float32")
@@ -288,7 +288,7 @@ def mxfp4_codes_are_what_ocp_says(folder):
 
 
 def nvfp4_codes_are_what_modelopt_says(folder):
-    tensors, values, x = quantized(folder, "nvfp4", "--ocp-names")
+    tensors, values, x = quantized(folder, "nvfp4", "--option", "safetensors.ocp-names=yes")
     assert set(tensors) == {"fc.weight", "fc.weight_scale", "fc.weight_scale_2"}
     assert [tensors[name][:2] for name in sorted(tensors)] == [("U8", (6, 32)), ("F8_E4M3", (6, 4)), ("F32", ())]
     whole = as_array(tensors["fc.weight_scale_2"], "float32")

@@ -35,7 +35,7 @@ static inline const char *line_of(const tn_error *err)
 {
     static const char *const reason_names[] = {
         "", "max_bytes", "replace", "drop_metadata", "drop_names", "form", "cast", "only", "rename", "layout",
-        "nan", "encoding", "checksum", "format", "open_format", "filler", "shard_size", "ocp_names", "header",
+        "nan", "encoding", "checksum", "format", "open_format", "format_option", "shard_size", "", "header",
         "jobs", "windows", "uids", "bind", "mli", "binary", "cast_before", "form_before", "rename_before",
         "casts", "", "", "", "rules",
     };

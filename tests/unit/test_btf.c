@@ -1,5 +1,6 @@
 /* BTF: golden files, edge files, damaged files, and what is written. */
 #include "support.h"
+#include "format_option.h"
 
 #include "files.h"
 #include "make.h"
@@ -429,7 +430,7 @@ static void check_coo_written(const char *edge, int code)
     char where[PATH_MAX];
     snprintf(where, sizeof where, "%s/%s", EDGE, edge);
     tn_file *f = open_btf(EDGE, edge, TN_IO_AUTO);
-    CHECK(convert(f, "again.btf", (tn_create_options){ .btf_coo_code = code }, NULL) == TN_OK);
+    CHECK(convert(f, "again.btf", (tn_create_options){ FORMAT_OPTION("btf", "coo-code", code == 1 ? "1" : "2") }, NULL) == TN_OK);
     tn_close(f);
     check_same_files(where, in_folder("again.btf").text);
 }
@@ -577,8 +578,8 @@ static void what_btf_cannot_hold_is_refused_before_anything_is_written(void)
                   "float64 (cast)");
     check_refuses((tn_create_options){ .align = 64 }, &fits, 1, TN_ERR_ARGUMENT,
                   "btf has its data at multiples of 8 and cannot align it to 64");
-    check_refuses((tn_create_options){ .btf_coo_code = 3 }, &fits, 1, TN_ERR_ARGUMENT,
-                  "expected 1 or 2 as the layout code of COO but found 3");
+    check_refuses((tn_create_options){ FORMAT_OPTION("btf", "coo-code", "3") }, &fits, 1, TN_ERR_ARGUMENT,
+                  "option \"btf.coo-code\": expected 2 or 1 but found \"3\"");
     check_refuses((tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &fits, 1, TN_ERR_ARGUMENT,
                   "btf cannot hold compressed data (encoding none)");
 }

@@ -1,5 +1,6 @@
 /* Descriptors of the tensors in any container. */
 #include "support.h"
+#include "format_option.h"
 
 #include "files.h"
 #include "make.h"
@@ -211,7 +212,7 @@ static void descriptors_make_any_file_a_raw_one(void)
     };
     char *json;
     size_t n;
-    write_file("x.safetensors", (tn_create_options){ .filler = true }, s, 3);
+    write_file("x.safetensors", (tn_create_options){ FILLER }, s, 3);
     tn_file *f = open_file("x.safetensors");
     tn_descriptors *set = describe(f, NULL);
     CHECK(tn_descriptors_write(tn_descriptors_at(set, 0), 3, true, &json, &n, NULL) == TN_OK);

@@ -1,5 +1,6 @@
 /* MatrixMarket: what is written, and that it is read again bit for bit. */
 #include "support.h"
+#include "format_option.h"
 
 #include "files.h"
 #include "make.h"
@@ -337,7 +338,7 @@ static void a_symmetric_matrix_is_written_as_its_lower_triangle(void)
     static const double values[] = { 7, 8, 7, 9, 8 }, read[] = { 8, 8, 7, 7, 9 };
     static const int32_t indices[] = { 0, 1, 2, 1, 1, 0, 2, 2, 1, 2 },
     order[] = { 2, 1, 1, 2, 1, 0, 0, 1, 2, 2 };
-    const tn_create_options symmetric = { .mtx_symmetric = true };
+    const tn_create_options symmetric = { SYMMETRIC };
     matrix m = { .dtype = TN_FLOAT64, .shape = { 3, 3 }, .values = square };
     CHECK(try_matrix("s.mtx", symmetric, &m, NULL) == TN_OK);
     check_text("s.mtx", "array real symmetric", "{\"name\":\"x\"}", "3 3\n1\n2\n3\n4\n5\n6\n");
@@ -361,7 +362,7 @@ static void what_is_not_symmetric_is_not_written_so(void)
     static const int32_t differs[] = { 0, 1, 1, 0 }, alone[] = { 0, 0, 0, 2 }, twice[] = { 0, 1, 0, 1 };
     static const int32_t diagonal[] = { 1, 1, 1, 1 }, thrice[] = { 1, 0, 0, 1, 1, 0, 0, 1 };
     static const uint8_t bits[] = { 0x10, 0x02 };
-    const tn_create_options symmetric = { .mtx_symmetric = true };
+    const tn_create_options symmetric = { SYMMETRIC };
     matrix m = { .dtype = TN_FLOAT64, .shape = { 3, 3 }, .values = square };
     check_refused(&m, symmetric, TN_ERR_LOSS, "cannot be written as symmetric: [2, 1] differs from [1, 2]");
     m.values = zeros;
@@ -451,7 +452,7 @@ static void an_index_outside_the_matrix_is_refused(void)
     check_refused(&m, (tn_create_options){ 0 }, TN_ERR_CORRUPT, "but found 4294967294");
     m.index = TN_UINT64;
     m.indices = u64;
-    check_refused(&m, (tn_create_options){ .mtx_symmetric = true }, TN_ERR_CORRUPT,
+    check_refused(&m, (tn_create_options){ SYMMETRIC }, TN_ERR_CORRUPT,
                   "but found 18446744073709551615");
 }
 

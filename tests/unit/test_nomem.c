@@ -4,6 +4,7 @@
  * The linker gives our malloc() and friends to the library (see CMakeLists.txt:
  * --wrap), and the three libraries are asked to use them. */
 #include "support.h"
+#include "format_option.h"
 
 #include <stdatomic.h>
 
@@ -369,7 +370,7 @@ static tn_status use_codes(const char *name, tn_error *err)
     if (status)
         return status;
     const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs,
-                                       .ocp_names = true };
+                                       OCP_NAMES("safetensors") };
     const tn_convert_options options = { .size = sizeof options, .create = &create };
     status = tn_convert(f, in_folder("out.safetensors").text, &options, NULL, err);
     tn_close(f);
@@ -385,11 +386,13 @@ static tn_status copy(const char *name, tn_error *err)
                                                    : NULL;
     const char *out = strstr(name, ".npy") ? "out.npy" : "out.npz";
     bool idx = strstr(name, ".idx") != NULL;            /* which is not written */
+    const tn_format_option symmetric = { "mtx", "symmetric", "yes" };
     const tn_open_options open = { .size = sizeof open, .format = idx ? "idx" : format },
     again = { .size = sizeof again, .format = format };
     const tn_create_options create = { .size = sizeof create, .format = format, .replace = true, .jobs = jobs,
                                        .drop_names = true,
-                                       .mtx_symmetric = strstr(name, "symmetric") != NULL };
+                                       .format_options = &symmetric,
+                                       .nformat_options = strstr(name, "symmetric") != NULL };
     const tn_convert_options options = { .size = sizeof options, .create = &create };
     char golden[PATH_MAX];
     tn_file *f;
@@ -478,7 +481,7 @@ static void raw_files_run_out_of_memory(void)
 
 static void safetensors_runs_out_of_memory(void)
 {
-    make_input("in.safetensors", 33, (tn_create_options){ .filler = true, .align = 64 });
+    make_input("in.safetensors", 33, (tn_create_options){ FILLER, .align = 64 });
     jobs = 1;
     fail_each("in.safetensors", use);
 }

@@ -1,6 +1,7 @@
 /* Random tensors through every container, encoding and checksum, and from
  * container to container: nothing changes.  A failure prints its seed. */
 #include "support.h"
+#include "format_option.h"
 
 #include "files.h"
 #include "make.h"
@@ -16,7 +17,7 @@ static const tn_create_options ways[] = {
     { .format = "ztensor", .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C, .level = -5 },
     { .format = "ztensor", .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256, .level = 9 },
     { .format = "safetensors" },
-    { .format = "safetensors", .align = 256, .filler = true },
+    { .format = "safetensors", .align = 256, FILLER },
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 

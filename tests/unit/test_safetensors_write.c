@@ -1,6 +1,7 @@
 /* Writing safetensors, sharded sets, rewriting with other metadata. */
 #include "stored.h"
 #include "safetensors_bytes.h"
+#include "format_option.h"
 
 #include "store/file.h"
 #include "store/format.h"
@@ -317,7 +318,7 @@ static void fillers_align_every_tensor_and_are_hidden(void)
     describe(&s[1], "e", TN_UINT8, 0, 3);
     describe(&s[2], "b", TN_FLOAT32, 1, 32);
     describe(&s[3], "c", TN_FLOAT64, 1, 1);
-    tn_create_options o = { .size = sizeof o, .filler = true, .align = 128 };
+    tn_create_options o = { .size = sizeof o, FILLER, .align = 128 };
     job j = { .name = "f.safetensors", .options = &o, .samples = s, .nsamples = 4 };
     write_good(&j);
     check_listing("f.safetensors",
@@ -337,7 +338,7 @@ static void fillers_align_every_tensor_and_are_hidden(void)
     empty_folder();
     s[0].tensor.name = "__tenon_filler_7__";
     check_not_written(&j, TN_ERR_ARGUMENT, "has the name of a filler");
-    o.filler = false;
+    o.nformat_options = 0;
     write_good(&j);
     empty_folder();
 }
@@ -362,7 +363,8 @@ static void write_set(sample s[4], const char *name, bool filler)
     describe(&s[3], "d", TN_INT4, 1, 16);
     s[3].tensor.meta = meta;
     s[3].tensor.nmeta = 2;
-    tn_create_options o = { .size = sizeof o, .shard_size = filler ? 80 : 32, .filler = filler };
+    tn_create_options o = { .size = sizeof o, .shard_size = filler ? 80 : 32,
+                            FORMAT_OPTION("safetensors", "filler", filler ? "yes" : "no") };
     write_good(&(job){ .name = name, .options = &o, .samples = s, .nsamples = 4, .meta = meta, .nmeta = 3 });
 }
 

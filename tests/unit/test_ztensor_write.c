@@ -1,5 +1,6 @@
 /* zTensor 0.1: what is written, to the byte. */
 #include "support.h"
+#include "format_option.h"
 #include "stored.h"
 
 #include <zstd.h>
@@ -168,10 +169,10 @@ static void alignment_may_be_larger(void)
 
 static void wrong_options_are_refused(void)
 {
-    static const tn_create_options wrong[] = {
+    const tn_create_options wrong[] = {
         { .align = 1 }, { .align = 32 }, { .align = 96 }, { .align = UINT64_C(1) << 31 },
         { .align = UINT64_MAX },
-        { .format = "nothing" }, { .shard_size = 100 }, { .filler = true },
+        { .format = "nothing" }, { .shard_size = 100 }, { FILLER },
         { .encoding = TN_ENCODING_ZSTD, .level = 1000 },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -355,10 +355,15 @@ static tn_status open_btf(tn_file *file, tn_error *err)
     return failed ? err->status : TN_OK;
 }
 
+static const tn_format_key keys[] = {
+    { "coo-code", "2|1", "layout code of COO tensors; TensorFlow Runtime reads 1" },
+    { 0 },
+};
+
 const tn_format tn_format_btf = {
     .info = { .name = "btf", .suffix = ".btf",
               .title = "Binary Tensor Format of TensorFlow Runtime: dense and COO, no names",
-              .reads = true, .writes = true },
+              .reads = true, .writes = true, .keys = keys },
     .open = open_btf,
     .type_name = type_name,
     .index_type = TN_UINT64,

@@ -27,9 +27,6 @@ static tn_status check_options(const tn_writer *w, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "btf has its data at multiples of %d and cannot align it to %llu", BTF_WORD,
                        (unsigned long long)o->align);
-    if (o->btf_coo_code < 0 || o->btf_coo_code > BTF_COO)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected 1 or 2 as the layout code of COO but found %d",
-                       o->btf_coo_code);
     if (w->nmeta && !o->drop_metadata)
         return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL, "btf cannot hold metadata");
     return TN_OK;
@@ -142,7 +139,7 @@ static uint64_t record_of(const tn_out_entry *e)
 static void put_head(const tn_writer *w, const tn_out_entry *e, tn_buf *b)
 {
     const tn_tensor *t = e->more->whole;
-    int coo = w->options.btf_coo_code ? w->options.btf_coo_code : BTF_COO;
+    int coo = tn_writer_choice(w, "coo-code") ? BTF_COO_TFRT : BTF_COO;
     put_word(b, t->rank);
     tn_buf_putc(b, (char)tn_dtype_get(t->dtype)->btf);
     tn_buf_putc(b, (char)(is_coo(t) ? coo : BTF_DENSE));

@@ -21,6 +21,7 @@
 #include "tensor/number.h"
 
 #define TN_MTX_SUFFIX  ".mtx"
+#define TN_MTX_ONE_TRIANGLE "symmetric"     /* the option of that name */
 #define TN_MTX_BANNER  "%%MatrixMarket"
 #define TN_MTX_NOTE    "tenon {"        /* the start of the note, behind the percent sign */
 #define TN_MTX_COMMENT "comment"        /* the key of comments among a tensor's metadata */

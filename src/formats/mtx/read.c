@@ -308,11 +308,16 @@ static tn_status open_mtx(tn_file *file, tn_error *err)
     return status ? status : add_tensor(&r);
 }
 
+static const tn_format_key keys[] = {
+    { TN_MTX_ONE_TRIANGLE, "no|yes", "write the lower triangle only; an error unless the matrix is symmetric" },
+    { 0 },
+};
+
 const tn_format tn_format_mtx = {
     .info = {
         .name = "mtx", .suffix = TN_MTX_SUFFIX,
         .title = "MatrixMarket: one matrix as text, coordinate or array",
-        .reads = true, .writes = true, .probes = true,
+        .reads = true, .writes = true, .probes = true, .keys = keys,
     },
     .probe = probe,
     .open = open_mtx,

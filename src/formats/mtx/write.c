@@ -120,6 +120,7 @@ typedef struct output {
     tn_mtx_numbers       numbers;
     char                *piece, *next;
     uint64_t             at;            /* where the piece belongs */
+    bool                 symmetric;     /* only the lower triangle */
 } output;
 
 static tn_status flush(output *o, tn_error *err)
@@ -152,7 +153,7 @@ static tn_status put_entries(output *o, tn_error *err)
 {
     for (uint64_t i = 0; i < o->m->entries; i++) {
         uint64_t row = tn_mtx_index(o->m, i, 0), column = tn_mtx_index(o->m, i, 1);
-        if (o->w->options.mtx_symmetric && column > row)
+        if (o->symmetric && column > row)
             continue;
         o->next = tn_mtx_put_u64(row + 1, o->next);
         *o->next++ = ' ';
@@ -166,7 +167,7 @@ static tn_status put_columns(output *o, tn_error *err)
 {
     uint64_t rows = (uint64_t)o->m->tensor->shape[0], columns = (uint64_t)o->m->tensor->shape[1];
     for (uint64_t column = 0; rows && column < columns; column++)
-        for (uint64_t row = o->w->options.mtx_symmetric ? column : 0; row < rows; row++)
+        for (uint64_t row = o->symmetric ? column : 0; row < rows; row++)
             TN_TRY(put_value(o, row * columns + column, err));
     return TN_OK;
 }
@@ -179,9 +180,8 @@ static uint64_t lines_of(const tn_mtx_matrix *m, bool symmetric)
     return n;
 }
 
-static void put_head(tn_buf *b, const tn_writer *w, const tn_mtx_matrix *m)
+static void put_head(tn_buf *b, const tn_writer *w, const tn_mtx_matrix *m, bool symmetric)
 {
-    bool symmetric = w->options.mtx_symmetric;
     const int64_t *shape = m->tensor->shape;
     const char *format = m->indices ? "coordinate" : "array";
     tn_buf_printf(b, "%s matrix %s %s %s\n", TN_MTX_BANNER, format, tn_mtx_fields[m->field],
@@ -196,7 +196,7 @@ static void put_head(tn_buf *b, const tn_writer *w, const tn_mtx_matrix *m)
 static tn_status put_text(output *o, tn_error *err)
 {
     tn_buf head = { 0 };
-    put_head(&head, o->w, o->m);
+    put_head(&head, o->w, o->m, o->symmetric);
     tn_status status =
         head.bad ? tn_fail_nomem(err) : tn_writer_put(o->w, TEXT, 0, head.data, head.size, err);
     o->at = head.size;
@@ -209,12 +209,13 @@ static tn_status put_text(output *o, tn_error *err)
 static tn_status write_matrix(tn_writer *w, tn_mtx_matrix *m, tn_error *err)
 {
     output o = { .w = w, .m = m, .numbers = tn_mtx_numbers_of(m->tensor->dtype),
+                 .symmetric = tn_writer_choice(w, TN_MTX_ONE_TRIANGLE),
                  .piece = tn_arena_alloc(&w->arena, PIECE) };
     o.next = o.piece;
     if (!o.piece)
         return tn_in_tensor(tn_fail_nomem(err), m->tensor->name, err);
     if ((m->indices && check_indices(m, err)) ||
-        (w->options.mtx_symmetric && tn_mtx_check_symmetric(m, err)))
+        (o.symmetric && tn_mtx_check_symmetric(m, err)))
         return tn_in_tensor(err->status, m->tensor->name, err);
     tn_status status = put_text(&o, err);
     w->files[TEXT].end = o.at;

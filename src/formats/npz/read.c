@@ -292,11 +292,13 @@ static tn_status open_npz(tn_file *file, tn_error *err)
     return TN_OK;
 }
 
+static const tn_format_key keys[] = { TN_OCP_NAMES_KEY, { 0 } };
+
 const tn_format tn_format_npz = {
     .info = {
         .name = "npz", .suffix = TN_NPZ_SUFFIX,
         .title = "NumPy arrays in a zip archive, as numpy.savez() writes them",
-        .reads = true, .writes = true, .probes = true,
+        .reads = true, .writes = true, .probes = true, .keys = keys,
     },
     .probe = probe,
     .open = open_npz,

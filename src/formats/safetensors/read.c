@@ -354,11 +354,16 @@ static const char *type_name(const tn_dtype_info *type)
     return type->safetensors;
 }
 
+static const tn_format_key keys[] = {
+    { TN_ST_FILLER, "no|yes", "align every tensor, with filler tensors before them" },
+    TN_OCP_NAMES_KEY, { 0 },
+};
+
 const tn_format tn_format_safetensors = {
     .info = {
         .name = "safetensors", .suffix = TN_ST_SUFFIX, .index_suffix = TN_ST_INDEX_SUFFIX,
         .title = "safetensors: a JSON header, then raw data; also sharded sets",
-        .reads = true, .writes = true, .probes = true, .shards = true,
+        .reads = true, .writes = true, .probes = true, .shards = true, .keys = keys,
     },
     .probe = probe,
     .open = open_any,

@@ -100,6 +100,10 @@ typedef struct tn_st_filler { char text[64]; } tn_st_filler;
 tn_st_filler tn_st_filler_name(size_t number);
 bool tn_st_is_filler(const char *name);
 
+/* Whether fillers align every tensor. */
+#define TN_ST_FILLER "filler"
+static inline bool tn_st_fills(const tn_writer *w) { return tn_writer_choice(w, TN_ST_FILLER); }
+
 struct tn_st_index;
 /* Adds the tensors of one shard to `file` and its metadata to `all`; `index` may be NULL. */
 tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *index, tn_st_merged *all,

@@ -28,8 +28,8 @@ static tn_status check_entry(const tn_writer *w, const tn_out_entry *e, tn_error
     if (strcmp(e->name, TN_ST_METADATA) == 0)
         return tn_fail(err, TN_ERR_LOSS, "safetensors cannot hold a tensor called %s",
                        tn_quote_z(e->name).text);
-    if (w->options.filler && tn_st_is_filler(e->name))
-        return tn_in_tensor(tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_FILLER, NULL,
+    if (tn_st_fills(w) && tn_st_is_filler(e->name))
+        return tn_in_tensor(tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_FORMAT_OPTION, "safetensors.filler",
                                       "it has the name of a filler: rename it, or write without fillers"),
                             e->name, err);
     return TN_OK;
@@ -71,7 +71,7 @@ static void order_entries(const tn_writer *w, const tn_st_out_file *f, size_t *o
     size_t n = 0;
     for (unsigned size = WIDEST_ELEMENT; size; size /= 2) {
         for (size_t i = f->first; i < f->last; i++) {
-            unsigned bits = w->options.filler ? 8 * WIDEST_ELEMENT : tn_dtype_get(w->entries[i].dtype)->bits;
+            unsigned bits = tn_st_fills(w) ? 8 * WIDEST_ELEMENT : tn_dtype_get(w->entries[i].dtype)->bits;
             if (size == (bits + 7) / 8)
                 order[n++] = i;
         }
@@ -92,7 +92,7 @@ static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, con
 {
     tn_st_put p = { .out = b };
     tn_buf_putc(b, '{');
-    tn_st_put_file(&p, out->meta, out->nmeta, w->options.filler);
+    tn_st_put_file(&p, out->meta, out->nmeta, tn_st_fills(w));
     for (size_t i = f->first; i < f->last; i++) {
         const tn_out_more *more = w->entries[i].more;
         tn_st_put_record(&p, w->entries[i].name, more->record, more->meta, more->nmeta);

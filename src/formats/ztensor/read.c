@@ -21,8 +21,8 @@ static const char *type_name(const tn_dtype_info *type)
 }
 
 static const tn_format_key keys[] = {
-    [ZT_BYTE_ORDER] = { "byte-order", "little|big", "byte order of raw elements of several bytes" },
-    { 0 },
+    { "byte-order", "little|big", "byte order of raw elements of several bytes" },
+    TN_OCP_NAMES_KEY, { 0 },
 };
 
 /* With their lengths: every key of every tensor is looked up here. */

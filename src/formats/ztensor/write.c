@@ -26,7 +26,7 @@ tn_status zt_plan(tn_writer *w, tn_error *err)
 {
     for (size_t i = 0; i < w->count; i++) {
         tn_out_entry *e = &w->entries[i];
-        bool big = w->choices[ZT_BYTE_ORDER] == ZT_BIG && has_order(e);
+        bool big = tn_writer_choice(w, "byte-order") && has_order(e);
         e->swap = big ? tn_dtype_get(e->dtype)->swap_bytes : 0;
         if (!w->options.drop_metadata && check_keys(e->more->meta, e->more->nmeta, TN_ERR_LOSS, err))
             return tn_in_tensor(err->status, e->name, err);

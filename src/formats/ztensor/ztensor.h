@@ -23,8 +23,6 @@ typedef enum zt_field {
 zt_field zt_field_of(tn_text key);
 
 /* Options that only this format has; the first value of each is 0. */
-enum { ZT_BYTE_ORDER };
-enum { ZT_LITTLE, ZT_BIG };
 
 /* The index and its offset. */
 typedef struct zt_index {
