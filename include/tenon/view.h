@@ -36,6 +36,19 @@ TN_API tn_status tn_view_open(const tn_file *file, const tn_tensor *tensor, tn_v
  * TN_ERR_UNSUPPORTED: a form without values this build can read. */
 TN_API tn_status tn_view_add_values(tn_view **view, tn_dtype dtype, tn_error *err);
 
+/* Adds a step by its name: "slice", "transpose", "reshape", "layout", "pad", "form" or "cast", with the text
+ * of a rule (tenon/convert.h) without a glob, such as "0:16,:".  *view is unchanged after a failure.
+ *
+ * TN_ERR_ARGUMENT: a NULL, an unknown step, a text that cannot be read, what does not fit the tensor.
+ * TN_ERR_UNSUPPORTED: a step that its form does not have. */
+TN_API tn_status tn_view_add(tn_view **view, const char *step, const char *text, tn_error *err);
+
+/* Joins n views into one of this name, along a dimension ("axis=1"; NULL or "": the first) or a new one
+ * ("stack=0").  It takes the views, which are closed with it, but not after a failure.  Their files stay
+ * open.  Statuses as of tn_view_add(). */
+TN_API tn_status tn_view_join(tn_view *const *inputs, size_t n, const char *name, const char *text,
+                              tn_view **view, tn_error *err);
+
 /* What comes out: form, type, shape and parts.  Lives as long as the view, until
  * the next step is added. */
 TN_API const tn_tensor *tn_view_tensor(const tn_view *view);

@@ -5,6 +5,8 @@
 #include "convert.h"
 #include "random.h"
 
+#include <tenon/view.h>
+
 #include <stdio.h>
 
 enum { MOST = 4096, RULES = 8 };
@@ -246,6 +248,56 @@ static void any_order_of_steps_is_right_element_by_element(void)
     }
 }
 
+static tn_view *open_a_view(tn_file *f, const char *name)
+{
+    tn_view *v = NULL;
+    CHECK(tn_view_open(f, tn_file_find(f, name), &v, NULL) == TN_OK);
+    return v;
+}
+
+static void views_take_steps_by_name_and_are_joined(void)
+{
+    static const float data[12] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 };
+    static const simple tensors[] = {
+        { .name = "a", .dtype = TN_FLOAT32, .rank = 2, .shape = { 3, 4 }, .data = data },
+        { .name = "b", .dtype = TN_FLOAT32, .rank = 2, .shape = { 6, 1 }, .data = data },
+    };
+    static const char *const wrong[][2] = { { "slice", "9" }, { "slice", "a=1" }, { "concat", "x=y" },
+                                            { "turn", "1" }, { "reshape", "5,5" }, { "cast", "nothing" },
+                                            { "transpose", "2,1,0" } };
+    write_file("in.zt", (tn_create_options){ .replace = true }, tensors, 2);
+    tn_file *f = open_file("in.zt");
+    tn_view *v[2] = { open_a_view(f, "a"), open_a_view(f, "b") }, *both = NULL;
+    tn_error err = { .text = "" };
+    uint8_t half[12];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tn_view *before = v[0];
+        CHECK(tn_view_add(&v[0], wrong[i][0], wrong[i][1], &err) == TN_ERR_ARGUMENT && v[0] == before);
+    }
+    CHECK(tn_view_add(&v[0], "slice", "0:2,1::2", &err) == TN_OK);         /* 1 3, 5 7 */
+    CHECK(tn_view_join(v, 2, "c", NULL, &both, &err) == TN_ERR_ARGUMENT && !both);
+    CHECK(tn_view_add(&v[1], "slice", "-1:2:1", &err) == TN_OK);           /* nothing */
+    CHECK(tn_view_tensor(v[1])->shape[0] == 0);
+    tn_view_close(v[1]);
+    v[1] = open_a_view(f, "a");
+    CHECK(tn_view_add(&v[1], "slice", "2:,1::2", &err) == TN_OK);          /* 9 11 */
+    CHECK(tn_view_join((tn_view *[]){ v[0], v[0] }, 2, "c", "", &both, &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_view_join(v, 2, "c", "axis=0", &both, &err) == TN_OK);
+    CHECK(tn_view_add(&both, "cast", "float16", &err) == TN_OK);
+    CHECK(tn_view_add(&both, "transpose", "1,0", &err) == TN_OK);
+    CHECK(tn_view_add(&both, "reshape", "-1", &err) == TN_OK && tn_view_tensor(both)->rank == 1);
+    CHECK(strcmp(tn_view_tensor(both)->name, "c") == 0 && tn_view_tensor(both)->shape[0] == 6);
+    CHECK(tn_view_read(both, 0, 0, 6, half, sizeof half, &err) == TN_OK);
+    for (uint64_t i = 0; i < 6; i++)            /* 1 5 9, 3 7 11 */
+        CHECK(tn_value_get(TN_FLOAT16, half, i).re == (i < 3 ? 1 + 4 * (double)i : 3 + 4 * (double)(i - 3)));
+    tn_view_close(both);
+    both = open_a_view(f, "a");
+    CHECK(tn_view_add(&both, "cast", "mxfp4", &err) == TN_OK && tn_view_tensor(both)->form == TN_FORM_SCALED);
+    CHECK(tn_view_add(&both, "reshape", "-1", &err) == TN_ERR_UNSUPPORTED);
+    tn_view_close(both);
+    tn_close(f);
+}
+
 static tn_status convert_by(const tn_rule *rules, size_t n, tn_error *err)
 {
     static const float data[24] = { 1, 2, 3 };
@@ -340,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(any_order_of_steps_is_right_element_by_element),
+        IN_FOLDER(views_take_steps_by_name_and_are_joined),
         IN_FOLDER(what_does_not_fit_is_refused_with_a_reason),
         TEST(texts_that_are_no_rules_are_refused),
         IN_FOLDER(names_of_joined_tensors_are_in_the_order_of_their_numbers),
