@@ -47,9 +47,8 @@ static tn_status slice_dimension(tn_arrangement *a, uint32_t d, uint32_t at, con
     }
     start = s->has_start ? clamp(s->start, extent) : 0;
     stop = s->has_stop ? clamp(s->stop, extent) : extent;
-    a->start[d] = start;
-    a->step[d] = s->step;
     a->extent[at] = stop > start ? (stop - start - 1) / s->step + 1 : 0;
+    a->step[d] = a->extent[at] > 1 ? s->step : 1;       /* within the dimension, so no product overflows */
     a->start[d] = a->extent[at] ? start : 0;
     return TN_OK;
 }
@@ -122,7 +121,8 @@ static tn_status find_piece(const tn_join_rule *rule, int64_t extent, uint32_t i
         piece[0] = k == i ? sum : piece[0];
         piece[1] = k == i ? rule->sizes[k] : piece[1];
         if (__builtin_add_overflow(sum, rule->sizes[k], &sum))
-            sum = -1;
+            return tn_fail(err, TN_ERR_ARGUMENT, "expected sizes of %lld indices together but found 2^63 or "
+                           "more", (long long)extent);
     }
     if (rule->nsizes && sum != extent)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected sizes of %lld indices together but found %lld",

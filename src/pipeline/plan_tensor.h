@@ -15,6 +15,7 @@ typedef struct tn_origin {
     uint32_t                ninputs;    /* several: they are joined */
     uint32_t                piece;      /* which one, where the rule cuts its input */
     uint32_t                depth;
+    uint32_t                sources;    /* of the file, each counted as often as it is read */
     const char             *name;
 } tn_origin;
 

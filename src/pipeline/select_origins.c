@@ -12,7 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STARS = 16, MAX_DEPTH = 64 };
+enum {
+    MAX_STARS   = 16,
+    MAX_DEPTH   = 64,
+    MAX_SOURCES = 65535,        /* of a tensor, each counted as often as it is read */
+    MAX_TENSORS = 1 << 18       /* when one is cut at every index */
+};
 
 typedef struct origin_list {
     const tn_origin **items;
@@ -31,10 +36,14 @@ static tn_status new_origin(tn_selection *s, tn_origin o, const tn_origin *const
                             const tn_origin **made, tn_error *err)
 {
     o.inputs = tn_arena_copy(s->arena, inputs, o.ninputs * sizeof *inputs);
-    for (uint32_t i = 0; i < o.ninputs; i++)
+    for (uint32_t i = 0; i < o.ninputs && o.sources <= MAX_SOURCES; i++) {
         o.depth = inputs[i]->depth >= o.depth ? inputs[i]->depth + 1 : o.depth;
+        o.sources += inputs[i]->sources;
+    }
     if (o.depth > MAX_DEPTH)
         return tn_fail(err, TN_ERR_LIMIT, "expected at most %d rules for a tensor", MAX_DEPTH);
+    if (o.sources > MAX_SOURCES)
+        return tn_fail(err, TN_ERR_LIMIT, "expected at most %d tensors to join", MAX_SOURCES);
     *made = o.inputs && o.name ? tn_arena_copy(s->arena, &o, sizeof o) : NULL;
     return *made ? TN_OK : tn_fail_nomem(err);
 }
@@ -46,26 +55,27 @@ static void use_rule(tn_selection *s, const tn_read_rule *rule)
 
 /* ---- names ---- */
 
-/* What the stars of a pattern stand for, each as little as can be. */
+/* What the stars of a pattern stand for, each as little as can be: only the last one that was met may have to
+ * take more. */
 static bool match_stars(tn_text pattern, tn_text name, tn_text *stars)
 {
-    while (pattern.len && pattern.ptr[0] != '*') {
-        if (!name.len || name.ptr[0] != pattern.ptr[0])
+    tn_text *star = NULL;
+    for (size_t p = 0, at = 0, after = 0; p < pattern.len || at < name.len;) {
+        if (p < pattern.len && pattern.ptr[p] == '*') {
+            star = stars++;
+            *star = (tn_text){ name.ptr + at, 0 };
+            after = ++p;
+        } else if (p < pattern.len && at < name.len && pattern.ptr[p] == name.ptr[at]) {
+            p++;
+            at++;
+        } else if (star && at < name.len) {
+            at = (size_t)(star->ptr - name.ptr) + ++star->len;
+            p = after;
+        } else {
             return false;
-        pattern = (tn_text){ pattern.ptr + 1, pattern.len - 1 };
-        name = (tn_text){ name.ptr + 1, name.len - 1 };
+        }
     }
-    if (!pattern.len)
-        return !name.len;
-    tn_text rest = { pattern.ptr + 1, pattern.len - 1 };
-    for (size_t n = 0; n <= name.len; n++) {
-        *stars = (tn_text){ name.ptr, n };
-        if (match_stars(rest, (tn_text){ name.ptr + n, name.len - n }, stars + 1))
-            return true;
-        if (!rest.len && n < name.len)
-            n = name.len - 1;   /* the last star takes all */
-    }
-    return false;
+    return true;
 }
 
 static bool match_name(tn_text pattern, const char *name, tn_text stars[MAX_STARS])
@@ -166,6 +176,20 @@ static tn_status find_members(tn_selection *s, const tn_join_rule *rule, const o
     return TN_OK;
 }
 
+/* Each glob must have found something: what is missing is not left out silently. */
+static tn_status check_globs(const tn_join_rule *rule, const member *m, size_t n, tn_error *err)
+{
+    size_t at = 0;
+    for (uint32_t k = 0; k < rule->count; k++) {
+        if (at == n || m[at].glob != k)
+            return tn_and_say(tn_fail_unmatched(rule->names[k].ptr, rule->names[k].len, err),
+                              ", or earlier globs take them all", err);
+        while (at < n && m[at].glob == k)
+            at++;
+    }
+    return TN_OK;
+}
+
 static tn_status join_members(tn_selection *s, const tn_read_rule *rule, const member *m, size_t n,
                               origin_list *list, tn_error *err)
 {
@@ -176,11 +200,8 @@ static tn_status join_members(tn_selection *s, const tn_read_rule *rule, const m
         inputs[i] = m[i].origin;
         list->items[m[i].place] = NULL;
     }
-    tn_status status = n > UINT16_MAX ? tn_fail(err, TN_ERR_LIMIT, "expected at most %d tensors to join",
-                                                UINT16_MAX) : TN_OK;
-    if (!status)
-        status = new_origin(s, (tn_origin){ .rule = rule, .ninputs = (uint32_t)n, .name = m->whole }, inputs,
-                            &list->items[m->place], err);
+    tn_status status = new_origin(s, (tn_origin){ .rule = rule, .ninputs = (uint32_t)n, .name = m->whole },
+                                  inputs, &list->items[m->place], err);
     free(inputs);
     return status;
 }
@@ -193,7 +214,10 @@ static tn_status join_all(tn_selection *s, const tn_read_rule *rule, origin_list
     for (size_t i = 0, some; i < n && !status; i += some) {
         for (some = 1; i + some < n && strcmp(members[i].whole, members[i + some].whole) == 0;)
             some++;
-        status = join_members(s, rule, &members[i], some, list, err);
+        status = check_globs(rule->rule, &members[i], some, err);
+        tn_in_tensor(status, members[i].whole, err);
+        if (!status)
+            status = join_members(s, rule, &members[i], some, list, err);
         use_rule(s, rule);
     }
     free(members);
@@ -233,8 +257,9 @@ static tn_status split_one(tn_selection *s, const tn_read_rule *rule, const tn_o
     uint64_t n = 0;
     unsigned last = 0;
     TN_TRY(count_pieces(s, r, o, &n, err));
-    if (n > UINT32_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, "too many pieces");
+    if (r->is_new && n + list->count > MAX_TENSORS)
+        return tn_in_tensor(tn_fail(err, TN_ERR_LIMIT, "expected at most %d tensors but each of its %llu indices "
+                                    "would be one", MAX_TENSORS, (unsigned long long)n), o->name, err);
     for (size_t i = 0; i < r->whole.len; i++)
         last += r->whole.ptr[i] == '*';
     for (uint32_t i = 0; i < n; i++) {
@@ -353,7 +378,8 @@ tn_status tn_select_origins(tn_selection *s, tn_error *err)
     if (!has_shapes(s))
         return TN_OK;
     for (size_t i = 0; i < s->walk->count && !status; i++) {
-        const tn_origin leaf = { .source = s->walk->tensors[i], .name = s->walk->tensors[i]->name };
+        const tn_origin leaf = { .source = s->walk->tensors[i], .name = s->walk->tensors[i]->name,
+                                 .sources = 1 };
         const tn_origin *o = tn_arena_copy(s->arena, &leaf, sizeof leaf);
         status = o ? append(&list, o, err) : tn_fail_nomem(err);
     }

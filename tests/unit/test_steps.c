@@ -328,8 +328,11 @@ static void what_does_not_fit_is_refused_with_a_reason(void)
         { { "concat", "c=a.*,stack=0" }, "its shape does not fit that of \"a.1\"" },
         { { "concat", "c=a.*,axis=2" }, "expected one of its 2 dimensions to join along but found 2" },
         { { "concat", "c=x+y" }, "no tensor matches" },
+        { { "concat", "c=a.*+x" }, "tensor \"c\": no tensor matches \"x\"" },
+        { { "concat", "c=a.0+a.0" }, "no tensor matches \"a.0\", or earlier globs take them all" },
         { { "split", "a.0=x+y+z" }, "its 4 indices are no multiple of 3 pieces: name their sizes" },
         { { "split", "a.0=x+y,sizes=1+2" }, "expected sizes of 4 indices together but found 3" },
+        { { "split", "a.0=x+y+z,sizes=9223372036854775807+1+5" }, "of 4 indices together but found 2^63 or more" },
         { { "split", "b=x+y,axis=1" }, "expected one of its 1 dimensions to split but found 1" },
         { { "split", "a.*=x+y" }, "x" },       /* two tensors of one name */
     };
@@ -388,6 +391,67 @@ static void names_of_joined_tensors_are_in_the_order_of_their_numbers(void)
     tn_close(f);
 }
 
+/* Writes tensors of no elements, converts them by rules one after another. */
+static tn_status convert_empty(const char *name, int64_t extent, const tn_rule *rules, size_t n, tn_error *err)
+{
+    const simple empty = { .name = name, .dtype = TN_FLOAT32, .rank = 2, .shape = { extent, 0 }, .data = "" };
+    write_file("in.zt", (tn_create_options){ .replace = true }, &empty, 1);
+    tn_file *f = open_file("in.zt");
+    const tn_create_options create = { .size = sizeof create, .replace = true };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = rules, .nrules = n,
+                                   .in_order = true };
+    tn_status status = tn_convert(f, in_folder("out.zt").text, &o, NULL, err);
+    tn_close(f);
+    return status;
+}
+
+static void what_a_few_bytes_become_is_limited(void)
+{
+    static const tn_rule unstack = { "split", "w=p.*,unstack=0" };
+    tn_rule again[16];
+    tn_error err = { .text = "" };
+    CHECK(convert_empty("w", (1 << 18) + 1, &unstack, 1, &err) == TN_ERR_LIMIT);
+    CHECK(strstr(line_of(&err), "tensor \"w\": expected at most 262144 tensors"));
+    for (int i = 0; i < 16; i += 2) {           /* each source is read 16 times as often after two of them */
+        again[i] = (tn_rule){ "split", "w=a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p" };
+        again[i + 1] = (tn_rule){ "concat", "w=a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p" };
+    }
+    CHECK(convert_empty("w", 16, again, 6, &err) == TN_OK);
+    CHECK(convert_empty("w", 16, again, 16, &err) == TN_ERR_LIMIT);
+    CHECK(strstr(line_of(&err), "expected at most 65535 tensors to join"));
+    static tn_rule same[65];
+    for (int i = 0; i < 65; i++)
+        same[i] = (tn_rule){ "cast", "f32" };
+    CHECK(convert_empty("w", 16, same, 64, &err) == TN_OK);
+    CHECK(convert_empty("w", 16, same, 65, &err) == TN_ERR_LIMIT);
+    CHECK(strstr(line_of(&err), "expected at most 64 rules for a tensor"));
+}
+
+static void stars_are_matched_without_trying_all_that_they_could_be(void)
+{
+    static const tn_rule rule = { "concat", "*.*=*a*a*a*a*a*a*a*a*a*a*b" }, found = { "concat", "*.*=*a*a*b*" };
+    static char name[2001];
+    tn_error err = { .text = "" };
+    memset(name, 'a', sizeof name - 1);
+    CHECK(convert_empty(name, 1, &rule, 1, &err) == TN_ERR_ARGUMENT);
+    CHECK(strstr(line_of(&err), "no tensor matches"));
+    CHECK(convert_empty("xaayaabab", 1, &found, 1, &err) == TN_OK);
+    tn_file *f = open_file("out.zt");
+    CHECK(strcmp(tn_file_tensor(f, 0)->name, "x.") == 0);
+    tn_close(f);
+}
+
+static void a_step_beyond_the_dimension_takes_one_index(void)
+{
+    static const tn_rule rule = { "slice", "a.0=1::9223372036854775807,2:3:9223372036854775807" };
+    tn_error err = { .text = "" };
+    CHECK(convert_by(&rule, 1, &err) == TN_OK);
+    tn_file *f = open_file("out.zt");
+    const tn_tensor *t = tn_file_find(f, "a.0");
+    CHECK(t->rank == 2 && t->shape[0] == 1 && t->shape[1] == 1);
+    tn_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +460,9 @@ int main(void)
         IN_FOLDER(what_does_not_fit_is_refused_with_a_reason),
         TEST(texts_that_are_no_rules_are_refused),
         IN_FOLDER(names_of_joined_tensors_are_in_the_order_of_their_numbers),
+        IN_FOLDER(what_a_few_bytes_become_is_limited),
+        IN_FOLDER(stars_are_matched_without_trying_all_that_they_could_be),
+        IN_FOLDER(a_step_beyond_the_dimension_takes_one_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,7 +113,7 @@ static tn_status describe_concat(tn_view *v, const void *options, tn_error *err)
     for (uint32_t i = 0; i < rank + how.is_new; i++) {
         own->outer *= (int32_t)i < how.axis ? (uint64_t)shape[i] : 1;
         if ((int32_t)i > how.axis && !tn_mul_u64(inner, (uint64_t)shape[i], &inner))
-            return tn_fail(err, TN_ERR_LIMIT, "too large when it is joined");
+            return tn_fail(err, TN_ERR_LIMIT, "joined, it would have 2^63 indices or more");
     }
     int64_t along = 0;
     for (uint32_t i = 0; i < v->ninputs; i++) {
@@ -121,7 +121,7 @@ static tn_status describe_concat(tn_view *v, const void *options, tn_error *err)
         own->piece[i] = (uint64_t)extent * inner;
         own->row += own->piece[i];
         if (__builtin_add_overflow(along, extent, &along))
-            return tn_fail(err, TN_ERR_LIMIT, "too large when it is joined");
+            return tn_fail(err, TN_ERR_LIMIT, "joined, it would have 2^63 indices or more");
     }
     shape[how.axis] = along;
     v->parts[0].padded = NULL;
