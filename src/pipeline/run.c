@@ -91,14 +91,15 @@ static tn_status open_view(mover *m, size_t tensor, tn_error *err)
     const tn_tensor *source = m->t->source[tensor];
     tn_view *v = NULL;
     tn_status status = tn_plan_view(m->t->place, source, &plan->rules, &m->arena, &v, err);
-    if (!status) {
-        tn_view *stored = v->input ? v->input : v;
+    if (!status)
         m->views[m->nviews++] = v;
+    if (!status && !plan->is_made) {    /* else only other parts are streamed */
+        tn_view *stored = v->input ? v->input : v;
         stored->is_prepared = true;     /* its checksum is compared while it is streamed */
         status = tn_view_prepare(v, &m->preparing, err);
+        if (!status)
+            tn_plan_take_data(v, plan);
     }
-    if (!status)
-        tn_plan_take_data(v, plan);
     return tn_run_in_input(m->t, source, status, err);
 }
 

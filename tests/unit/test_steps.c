@@ -452,6 +452,31 @@ static void a_step_beyond_the_dimension_takes_one_index(void)
     tn_close(f);
 }
 
+static void compressed_codes_are_sliced_beside_their_scales(void)
+{
+    static const tn_rule cast = { "cast", "a.0=int8,per=tensor,scale=1" }, slice = { "slice", "a.0=0:1,1:3" };
+    static const tn_create_options create = { .size = sizeof create, .replace = true,
+                                              .encoding = TN_ENCODING_ZSTD };
+    tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &cast, .nrules = 1,
+                             .encoding = TN_CHOOSE };
+    tn_error err = { .text = "" };
+    CHECK(convert_by(&slice, 1, &err) == TN_OK);        /* writes in.zt */
+    tn_file *f = open_file("in.zt");
+    CHECK(tn_convert(f, in_folder("codes.zt").text, &o, NULL, NULL) == TN_OK);
+    tn_close(f);
+    f = open_file("codes.zt");
+    o.rules = &slice;
+    CHECK(tn_convert(f, in_folder("out.zt").text, &o, NULL, NULL) == TN_OK);
+    tn_close(f);
+    f = open_file("out.zt");
+    const tn_tensor *t = tn_file_find(f, "a.0");
+    float values[2];
+    CHECK(t->scaling && t->rank == 2 && t->shape[0] == 1 && t->shape[1] == 2);
+    CHECK(tn_read(f, t, TN_FLOAT32, values, sizeof values, NULL) == TN_OK);
+    CHECK(values[0] == 2 && values[1] == 3);
+    tn_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +488,7 @@ int main(void)
         IN_FOLDER(what_a_few_bytes_become_is_limited),
         IN_FOLDER(stars_are_matched_without_trying_all_that_they_could_be),
         IN_FOLDER(a_step_beyond_the_dimension_takes_one_index),
+        IN_FOLDER(compressed_codes_are_sliced_beside_their_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
