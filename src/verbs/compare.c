@@ -25,6 +25,7 @@ typedef struct pair {
 /* One side of an item: what is read, and what is left of its window. */
 typedef struct side {
     tn_view       *view;
+    bool           is_held;
     tn_worker      worker;
     uint64_t       at, end;     /* elements */
     const uint8_t *window;
@@ -126,6 +127,7 @@ static void choose_sides(const comparison *c, const tn_item *it, sides *s)
     for (int i = 0; i < 2; i++) {
         side *one = &s->side[i];
         one->view = p->views[2 * it->part + (uint32_t)i];
+        one->is_held = false;
         one->at = it->from;
         one->end = it->from + it->n;
         one->size = 0;
@@ -142,6 +144,7 @@ static tn_status open_sides(sides *s, tn_error *err)
     size_t n = 0;
     for (int i = 0; i < 2; i++) {
         side *one = &s->side[i];
+        one->is_held = true;    /* to be left also if it fails */
         TN_TRY(in_side(one, tn_view_hold(one->view, &one->worker, one->end, err), err));
     }
     for (int i = 0; i < 2; i++) {
@@ -247,7 +250,7 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *res
             break;
         add_chunk(s, &both, c->again, found);
     }
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && s->side[i].is_held; i++)
         tn_view_leave(s->side[i].view, &s->side[i].worker);
     return status;
 }
