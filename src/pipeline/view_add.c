@@ -8,16 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was added before something failed. */
-static void drop_steps(tn_view *v, const tn_view *until)
-{
-    for (; v != until; v = v->input) {
-        if (v->step->free)
-            v->step->free(v);
-        tn_spill_free(&v->spill);
-    }
-}
-
 tn_status tn_view_add(tn_view **view, const char *step, const char *text, tn_error *err)
 {
     const tn_rule rule = { step, text };
@@ -41,7 +31,7 @@ tn_status tn_view_add(tn_view **view, const char *step, const char *text, tn_err
         status = tn_plan_apply(&p, &read, err);
     tn_read_rule_free(&read);           /* what the view needs of it is the view's by now */
     if (status) {
-        drop_steps(p.view, *view);
+        tn_view_drop_steps(&p.view, *view);
         (*view)->tensor = tensor;       /* padding was not taken after all */
         (*view)->parts[0] = part;
         return tn_in_tensor(status, tensor.name, err);
