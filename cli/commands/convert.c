@@ -29,6 +29,15 @@ static const char *form_name(const tn_planned *planned)
                                             : tn_form_name(planned->form);
 }
 
+static void json_offset_field(uint64_t offset)
+{
+    json_key("offset");
+    if (offset == UINT64_MAX)
+        json_word("null");
+    else
+        json_uint(offset);
+}
+
 static void json_plan_row(const tn_planned *planned)
 {
     const tn_tensor *source = planned->source;
@@ -47,6 +56,8 @@ static void json_plan_row(const tn_planned *planned)
     json_uint_field("nbytes", planned->nbytes);
     json_text_field("encoding", tn_encoding_name(planned->encoding));
     json_text_field("checksum", checksum_name(planned->checksum));
+    json_uint_field("file", planned->file);
+    json_offset_field(planned->offset);
     json_close('}');
 }
 
@@ -122,6 +133,50 @@ static void plan_end(job *j, tn_status status)
         table_end(&j->plan);
     else
         table_drop(&j->plan);
+}
+
+/* The input, and what can be made by itself. */
+static void json_pieces(const opts *o, const tn_plan *plan)
+{
+    json_key("inputs");
+    json_open('[');
+    for (size_t i = 0; i + 1 < o->nfiles; i++)
+        json_text(o->files[i]);
+    json_close(']');
+    json_key("pieces");
+    json_open('[');
+    for (size_t i = 0; i < tn_plan_count(plan); i++) {
+        tn_plan_piece_info piece = { .size = sizeof piece };
+        if (tn_plan_piece(plan, i, &piece, NULL))
+            break;
+        json_open('{');
+        json_uint_field("file", piece.file);
+        json_offset_field(piece.offset);
+        json_uint_field("first_tensor", piece.first_tensor);
+        json_uint_field("tensors", piece.tensors);
+        json_uint_field("first_block", piece.first_block);
+        json_uint_field("blocks", piece.blocks);
+        json_uint_field("bytes_written", piece.bytes_written);
+        json_uint_field("bytes_read", piece.bytes_read);
+        json_close('}');
+    }
+    json_close(']');
+}
+
+static tn_status run_dry(job *j, const tn_file *file, const tn_convert_options *options,
+                         tn_convert_result *result, tn_error *err)
+{
+    tn_plan *plan = NULL;
+    plan_begin(j);
+    tn_status status = tn_plan_make(file, output_of(j->o), options, &plan, err);
+    progress_end(&j->bar);
+    plan_end(j, status);
+    if (status == TN_OK && j->o->json)
+        json_pieces(j->o, plan);
+    if (status == TN_OK)
+        status = tn_plan_finish(plan, result, err);
+    tn_plan_free(plan);
+    return status;
 }
 
 /* ---- the run ---- */
@@ -217,15 +272,12 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
         json_open('{');
         json_text_field("file", output_of(o));
     }
-    if (o->dry_run)
-        plan_begin(&j);
     if (o->report)
         report_begin(&j.done, o->json);
-    tn_status status = tn_convert(file, output_of(o), &options, &result, &err);
+    tn_status status = o->dry_run ? run_dry(&j, file, &options, &result, &err)
+                                  : tn_convert(file, output_of(o), &options, &result, &err);
     double seconds = now() - j.bar.began;
     progress_end(&j.bar);
-    if (o->dry_run)
-        plan_end(&j, status);
     if (o->report)
         report_end(&j.done, status == TN_OK);
     if (o->json) {

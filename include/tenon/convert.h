@@ -28,6 +28,8 @@ typedef struct tn_planned {
     tn_encoding      encoding;
     tn_checksum      checksum;
     uint64_t         nbytes;    /* decoded, all parts */
+    size_t           file;      /* number of the output file that has the data */
+    uint64_t         offset;    /* of the data in it; UINT64_MAX: not known before it is compressed */
 } tn_planned;
 typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
 

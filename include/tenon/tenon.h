@@ -5,6 +5,7 @@
 #include <tenon/buffer.h>
 #include <tenon/cast.h>
 #include <tenon/convert.h>
+#include <tenon/plan.h>
 #include <tenon/datatype.h>
 #include <tenon/descriptor.h>
 #include <tenon/device.h>

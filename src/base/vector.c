@@ -52,6 +52,11 @@ void tn_buf_put(tn_buf *b, const void *data, size_t n)
     }
 }
 
+uint8_t *tn_buf_room(tn_buf *b, size_t n)
+{
+    return reserve(b, n ? n : 1) ? b->data + b->size : NULL;
+}
+
 void tn_buf_puts(tn_buf *b, const char *text)
 {
     tn_buf_put(b, text, strlen(text));

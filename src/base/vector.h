@@ -22,6 +22,7 @@ typedef struct tn_buf {
 void tn_buf_put(tn_buf *b, const void *data, size_t n);
 void tn_buf_puts(tn_buf *b, const char *text);
 void tn_buf_putc(tn_buf *b, char c);
+uint8_t *tn_buf_room(tn_buf *b, size_t n);      /* for n bytes at the end, which are not counted; NULL: bad */
 void tn_buf_fill(tn_buf *b, uint8_t byte, size_t n);
 void tn_buf_put_le(tn_buf *b, uint64_t value, unsigned n);     /* n bytes, little-endian */
 __attribute__((format(printf, 2, 3)))

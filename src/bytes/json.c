@@ -660,7 +660,7 @@ void tn_json_put_string(tn_buf *b, const char *text, size_t n)
             break;
         unsigned char c = (unsigned char)text[p];
         if (c == '"' || c == '\\')
-            tn_buf_printf(b, "\\%c", c);
+            tn_buf_put(b, (char[]){ '\\', (char)c }, 2);
         else if (c >= '\b' && c <= '\r' && c != '\v')
             tn_buf_printf(b, "\\%c", "btn?fr"[c - '\b']);
         else

@@ -106,6 +106,12 @@ tn_status tn_spill_append(tn_spill *s, const void *bytes, size_t n, tn_error *er
     return s->filled == s->size && !s->source ? open_source(s, err) : TN_OK;
 }
 
+tn_status tn_spill_end(tn_spill *s, tn_error *err)
+{
+    s->size = s->filled;
+    return s->source ? TN_OK : open_source(s, err);
+}
+
 void tn_spill_free(tn_spill *s)
 {
     tn_source_close(s->source);

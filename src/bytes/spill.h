@@ -26,6 +26,9 @@ tn_status tn_spill_begin(tn_spill *spill, uint64_t size, tn_error *err);
 /* At most `size` bytes in all; after the last of them there is a source. */
 tn_status tn_spill_append(tn_spill *spill, const void *bytes, size_t n, tn_error *err);
 
+/* There are fewer bytes than was said. */
+tn_status tn_spill_end(tn_spill *spill, tn_error *err);
+
 void tn_spill_free(tn_spill *spill);
 
 #endif

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL = 1 << 20 };       /* bytes: a tensor that one thread makes while others have their own */
-
 typedef tn_planning planning;
 
 static bool is_quantizing(const tn_cast_rule *cast)
@@ -671,15 +669,6 @@ static uint64_t stored_bytes(const tn_view *v)
     return bytes;
 }
 
-/* Another form is found with all threads, so it is not made by one of them. */
-static bool is_small(const tn_view *v)
-{
-    uint64_t made = 0;
-    for (uint32_t k = 0; k < v->tensor.nparts; k++)
-        made += v->parts[k].nbytes;
-    return stored_bytes(v) <= SMALL && made <= SMALL && !tn_find_step(v, &tn_step_form);
-}
-
 const tn_view *tn_find_step(const tn_view *v, const tn_step *step)
 {
     const tn_view *found = v->step == step ? v : NULL;
@@ -703,12 +692,9 @@ tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_aren
     if (!copy_tensor(arena, v, &plan->tensor))
         return tn_fail_nomem(err);
     bool is_streamed = v->step == &tn_step_stored || tn_view_change(v, &change);
-    plan->is_small = is_small(v);
+    plan->source_bytes = stored_bytes(v);
     plan->searched = search_bytes(v);
-    bool searches = plan->searched || v->step == &tn_step_requantize;
-    plan->is_made = !is_streamed || (searches && plan->is_small);
-    if (plan->is_made && plan->is_small)
-        plan->searched = 0;     /* not told of */
+    plan->is_made = !is_streamed;
     plan->makes_parts = makes_parts(v);
     plan->is_formed = tn_find_step(v, &tn_step_form) != NULL;
     plan->is_new = plan->rules.origin || plan->makes_parts || plan->tensor.form != tn_stored_tensor(v)->form;
@@ -734,10 +720,10 @@ void tn_plan_take_data(const tn_view *v, const tn_tensor_plan *plan)
 
 /* ---- reports ---- */
 
-void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const tn_quantize_stats *stats,
-                  tn_quantize_report_fn tell, void *context)
+void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const char *name,
+                  const tn_quantize_stats *stats, tn_quantize_report_fn tell, void *context)
 {
-    tn_quantize_report q = { .source = source, .name = plan->tensor.name, .datatype = plan->datatype,
+    tn_quantize_report q = { .source = source, .name = name, .datatype = plan->datatype,
                              .bits = plan->value_bits, .report = stats };
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < plan->tensor.nparts; k++)

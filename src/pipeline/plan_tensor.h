@@ -83,7 +83,7 @@ bool tn_plan_is_plain(const tn_tensor *source, const tn_tensor_rules *rules);
 tn_status tn_plan_view(const tn_plan_place *place, const tn_tensor *source, const tn_tensor_rules *rules,
                        tn_arena *arena, tn_view **view, tn_error *err);
 
-/* The plan of one tensor: small, for there may be very many. */
+/* The plan of one tensor, or of several that are alike but for their names and metadata. */
 typedef struct tn_tensor_plan {
     tn_tensor_rules rules;
     tn_tensor       tensor;         /* as it is to be declared; parts with data are written at the end */
@@ -91,8 +91,9 @@ typedef struct tn_tensor_plan {
     bool            is_made;        /* the first part is made by blocks; else it is streamed */
     bool            makes_parts;    /* and so are the others */
     bool            is_quantized;   /* blocks report what quantizing did */
-    bool            is_small;       /* one thread makes it */
-    uint64_t        searched;       /* bytes that a search for scales tells the walk of */
+    uint64_t        source_bytes;   /* decoded, of all that it is made of */
+    uint64_t        searched;       /* bytes that a search for scales tells the walk of, unless one thread
+                                     * makes it */
     bool            is_reported;    /* quantizing is to be looked at once more, for the report */
     bool            is_formed;      /* a step gives it another form */
     bool            is_new;         /* nothing of it can be tied to the source */
@@ -108,8 +109,8 @@ tn_status tn_plan_describe(const tn_view *view, const tn_plan_place *place, tn_a
 void tn_plan_take_data(const tn_view *view, const tn_tensor_plan *plan);
 
 /* Tells somebody what quantizing did to a tensor. */
-void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const tn_quantize_stats *stats,
-                  tn_quantize_report_fn tell, void *context);
+void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const char *name,
+                  const tn_quantize_stats *stats, tn_quantize_report_fn tell, void *context);
 
 /* A view whose blocks report what quantizing does with the scales of the plan; of affine datatypes. */
 tn_status tn_plan_report(const tn_plan_place *place, const tn_tensor *source, tn_tensor_plan *plan,

@@ -1,457 +1,640 @@
-/* pipeline/run.c - the data of planned tensors from an open file into a writer.
+/* pipeline/run.c - the engine: blocks of views into the entries of a writer.
  *
- * Entries are taken in order, as many at a time as go the same way:
- *   raw     the place of each is known beforehand: any thread writes any window
- *   small   compressed whole by any thread, written in order
- *   large   one at a time: the encoder itself uses all cores
- *   made    by blocks of a view: run_made.c */
-#include "pipeline/run.h"
+ * The tensors of a run of pieces become a list of items, each of which any thread takes:
+ *   small    many tensors at a time, made whole in memory and encoded there
+ *   split    some blocks of a large tensor, whose bytes are written where they belong
+ *   whole    all blocks of one that can only be read, or summed up, in order
+ *   ordered  some blocks of one whose bytes go to an encoder: they wait for their turn
+ * What is read in order and encoded in order is made `alone`, by the calling thread, while
+ * the encoder has all cores. */
+#include "pipeline/items.h"
+#include "base/checked.h"
 #include "base/error.h"
-#include "pipeline/scan.h"
+#include "tensor/code.h"
 
 #include <stdlib.h>
 
-typedef enum way { RAW, SMALL, LARGE, MADE } way;
+enum {
+    SMALL = 1 << 20,            /* bytes of a small tensor, or of several that make an item */
+    ORDERED_BYTES = 1 << 20,    /* of an item whose bytes wait */
+    MOST_SUBJECTS = 1 << 15     /* at a time: a file of very many tensors needs no list of them all */
+};
 
-/* What is moved at a time: a file of very many tensors needs no list of them all. */
-enum { MOST_ENTRIES = 1 << 15 };
+/* An item is large enough that handing it out costs nothing, and small enough that a few of them keep every
+ * core busy to the end. */
+#define ITEM_BYTES ((uint64_t)42 * TN_WINDOW)
+#define HELD_BYTES ((uint64_t)256 << 20)        /* of tensors that may have spills, at a time */
 
-typedef struct mover {
-    const tn_run *t;
-    tn_walk      *walk;
-    tn_preparing  preparing;
-    size_t       *entries;      /* numbers of writer entries that go the same way */
-    size_t        count;
-    tn_change    *changes;      /* of each; without apply(): none */
-    tn_view     **views;        /* that they belong to... */
-    size_t        nviews;
-    tn_arena      arena;        /* ...and what these consist of */
-    tn_scan_part *parts;        /* of raw ones */
-} mover;
+/* ---- joining, in order ---- */
 
-static bool is_made(const mover *m, const tn_out_entry *e)
+static void tell(const tn_engine *m, const tn_subject *s, const tn_quantize_stats *stats)
 {
-    const tn_tensor_plan *plan = m->t->plans[e->tensor];
-    return plan && (e->part == 0 ? plan->is_made : plan->makes_parts);
+    const tn_tensor_plan *plan = tn_plan_of(m, s);
+    if (m->run->quantized && plan && plan->is_quantized && tn_entry_at(m, s->first)->part == 0)
+        tn_plan_tell(tn_source_of(m, s), plan,
+                     tn_selected_name(m->run->selection, tn_entry_at(m, s->first)->tensor), stats,
+                     m->run->quantized, m->run->context);
 }
 
-static way way_of(const mover *m, const tn_out_entry *e)
+/* All stored bytes of the next entry in order, or of one that has a place. */
+static tn_status store_entry(tn_engine *m, size_t i, const void *stored, const tn_outcome *o, tn_error *err)
 {
-    if (is_made(m, e))
-        return MADE;
-    if (e->encoding == TN_ENCODING_RAW)
-        return RAW;
-    return e->nbytes <= TN_ENCODE_WHOLE_MAX ? SMALL : LARGE;
-}
-
-/* What is not tied to another and not in memory. */
-static bool is_moved(const tn_out_entry *e)
-{
-    return e->tied == TN_NOT_TIED && !e->data;
-}
-
-static const tn_tensor *tensor_of(const mover *m, const tn_out_entry *e)
-{
-    return m->t->source[e->tensor];
-}
-
-static const tn_part *part_of(const mover *m, const tn_out_entry *e)
-{
-    return &tensor_of(m, e)->parts[e->part];
-}
-
-static const tn_out_entry *entry_of(const mover *m, size_t i)
-{
-    return &m->t->out->entries[m->entries[i]];
-}
-
-static const tn_change *change_of(const mover *m, size_t i)
-{
-    return m->changes[i].apply ? &m->changes[i] : NULL;
-}
-
-tn_status tn_run_in_input(const tn_run *run, const tn_tensor *t, tn_status status, tn_error *err)
-{
-    const char *shard = tn_file_shard_name(run->in, tn_stored_of(&t->parts[0])->shard);
-    return tn_in_file(status, *shard ? shard : run->in_path, err);
-}
-
-/* An error of the output names its file already. */
-static tn_status in_input(const mover *m, const tn_part *p, tn_status status, tn_error *err)
-{
-    const char *shard = tn_file_shard_name(m->t->in, tn_stored_of(p)->shard);
-    return tn_in_file(status, *shard ? shard : m->t->in_path, err);
-}
-
-/* ---- what becomes of elements that are streamed ---- */
-
-static tn_status open_view(mover *m, size_t tensor, tn_error *err)
-{
-    const tn_tensor_plan *plan = m->t->plans[tensor];
-    const tn_tensor *source = m->t->source[tensor];
-    tn_view *v = NULL;
-    tn_status status = tn_plan_view(m->t->place, source, &plan->rules, &m->arena, &v, err);
-    if (!status)
-        m->views[m->nviews++] = v;
-    if (!status && !plan->is_made) {    /* else only other parts are streamed */
-        tn_view *stored = v->input ? v->input : v;
-        stored->is_prepared = true;     /* its checksum is compared while it is streamed */
-        status = tn_view_prepare(v, &m->preparing, err);
-        if (!status)
-            tn_plan_take_data(v, plan);
+    tn_out_entry *e = &m->out->entries[i];
+    if (tn_writer_is_late(m->out, e)) {
+        TN_TRY(tn_spill_append(m->out->late, stored, (size_t)o->size, err));
+        e->size = o->size;
+    } else {
+        TN_TRY(tn_writer_place(m->out, i, o->size, err));
+        TN_TRY(tn_writer_put(m->out, e->file, e->offset, stored, (size_t)o->size, err));
     }
-    return tn_run_in_input(m->t, source, status, err);
+    tn_writer_commit(m->out, i, &o->digest);
+    return TN_OK;
 }
 
-/* The views of the tensors that change, and what they do to each entry. */
-static tn_status open_changes(mover *m, tn_error *err)
+static tn_status join_small(tn_engine *m, const tn_item *item, const tn_made *r, uint64_t *done,
+                            tn_error *err)
 {
-    size_t last = SIZE_MAX;
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < m->count && !status; i++) {
-        const tn_out_entry *e = entry_of(m, i);
-        m->changes[i] = (tn_change){ 0 };
-        if (!m->t->plans[e->tensor])
-            continue;
-        if (e->tensor != last)
-            status = open_view(m, e->tensor, err);
-        last = e->tensor;
-        const tn_view *v = status ? NULL : m->views[m->nviews - 1];
-        if (v && e->part == 0)
-            tn_view_change(v, &m->changes[i]);
-        else if (v && e->part == 1 && v->index_change)
-            m->changes[i] = *v->index_change;
+    const uint8_t *from = r->bytes.data ? r->bytes.data : (const uint8_t *)"";
+    size_t number = 0;
+    bool direct = true;
+    for (uint32_t k = 0; k < item->count; k++)
+        direct &= m->subjects[item->subject + k].direct;
+    for (uint32_t k = 0; k < item->count; k++) {
+        const tn_subject *s = &m->subjects[item->subject + k];
+        for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i); i = tn_next_entry(m, s, i + 1)) {
+            const tn_outcome *o = &r->list[number++];
+            if (direct)
+                tn_writer_commit(m->out, i, &o->digest);
+            else
+                TN_TRY(store_entry(m, i, from, o, err));
+            from += o->size;
+            *done += tn_entry_at(m, i)->nbytes;
+        }
+        tell(m, s, &r->stats[k]);
     }
+    return TN_OK;
+}
+
+/* The first part goes out; the others wait until it is complete. */
+static tn_status write_in_order(tn_engine *m, const tn_subject *s, const tn_made *r, tn_error *err)
+{
+    const uint8_t *from = r->bytes.data ? r->bytes.data : (const uint8_t *)"";
+    uint32_t k = 0;
+    for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i); i = tn_next_entry(m, s, i + 1), k++) {
+        const tn_out_entry *e = tn_entry_at(m, i);
+        size_t n = (size_t)r->list[k].size;
+        if (k == 0)
+            TN_TRY(tn_writer_write(m->out, e->tensor, e->part, from, n, err));
+        else if (n)
+            TN_TRY(tn_spill_append(&m->waiting[k], from, n, err));
+        from += n;
+    }
+    return TN_OK;
+}
+
+/* A part that has waited. */
+static tn_status write_waiting(tn_engine *m, const tn_out_entry *e, const tn_spill *waiting, uint8_t *window,
+                               tn_error *err)
+{
+    uint64_t at = 0;
+    do {
+        size_t n = (size_t)tn_min_u64(e->nbytes - at, TN_WINDOW);
+        if (n)
+            TN_TRY(tn_source_read(waiting->source, at, window, n, err));
+        TN_TRY(tn_writer_write(m->out, e->tensor, e->part, window, n, err));
+        at += n;
+    } while (at < e->nbytes);
+    return TN_OK;
+}
+
+static tn_status write_all_waiting(tn_engine *m, const tn_subject *s, tn_error *err)
+{
+    uint8_t *window = malloc(TN_WINDOW);
+    tn_status status = window ? TN_OK : tn_fail_nomem(err);
+    uint32_t k = 0;
+    for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i) && !status; i = tn_next_entry(m, s, i + 1), k++)
+        if (k)
+            status = write_waiting(m, tn_entry_at(m, i), &m->waiting[k], window, err);
+    free(window);
     return status;
 }
 
-static void close_changes(mover *m)
+static tn_status begin_subject(tn_engine *m, const tn_subject *s, tn_error *err)
 {
-    while (m->nviews)
-        tn_view_free(m->views[--m->nviews]);
-    tn_arena_free(&m->arena);
-    m->arena = (tn_arena){ 0 };
+    uint32_t k = 0;
+    m->nin = 0;
+    m->stats = tn_view_report(s->view);
+    for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i); i = tn_next_entry(m, s, i + 1), k++) {
+        m->sizes[k] = 0;
+        if (!s->direct && k)
+            TN_TRY(tn_spill_begin(&m->waiting[k], tn_entry_at(m, i)->nbytes, err));
+    }
+    return TN_OK;
 }
 
-/* ---- raw ---- */
-
-/* Makes the kernel map a window, and brings it near, before the write: there
- * the faults would be taken under the lock of the output file, one thread at a
- * time. */
-static void touch(const uint8_t *bytes, size_t n)
+static void join_sums(tn_engine *m, const tn_subject *s, const tn_made *r)
 {
-    for (size_t i = 0; i < n; i += 64)
-        (void)*(const volatile uint8_t *)(bytes + i);
+    if (s->stored && m->nin)
+        tn_digest_join(&m->in, &r->in, r->nin);
+    else if (s->stored)
+        m->in = r->in;
+    m->nin += r->nin;
+    for (uint32_t k = 0; k < r->count; k++) {
+        if (s->direct && m->sizes[k])
+            tn_digest_join(&m->digests[k], &r->list[k].digest, r->list[k].size);
+        else
+            m->digests[k] = r->list[k].digest;
+        m->sizes[k] += r->list[k].size;
+    }
 }
 
-static tn_status write_window(void *context, size_t k, uint64_t at, const uint8_t *bytes, size_t n,
-                              tn_error *err)
+static tn_status end_subject(tn_engine *m, tn_subject *s, tn_error *err)
 {
-    mover *m = context;
-    tn_writer *w = m->t->out;
-    const tn_out_entry *e = &w->entries[m->entries[k]];
-    touch(bytes, n);
-    return tn_writer_put(w, e->file, e->offset + at, bytes, n, err);
+    tn_piece *piece = &m->run->pieces[s->piece];
+    uint32_t k = 0;
+    if (piece->nblocks) {
+        piece->in = m->in;
+        piece->nin = m->nin;
+        piece->out = m->digests[0];
+        piece->nout = m->sizes[0];
+        return TN_OK;
+    }
+    TN_TRY(tn_run_check_sum(m, s, &m->in, err));
+    for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i) && s->direct; i = tn_next_entry(m, s, i + 1))
+        tn_writer_commit(m->out, i, &m->digests[k++]);
+    if (!s->direct)
+        TN_TRY(write_all_waiting(m, s, err));
+    tell(m, s, &m->stats);
+    return TN_OK;
 }
 
-static tn_status raw_done(void *context, size_t k, const tn_scan_result *result, tn_error *err)
+static tn_status join_blocks(tn_engine *m, const tn_item *item, const tn_made *r, uint64_t *done,
+                             tn_error *err)
 {
-    mover *m = context;
-    const tn_scan_part *p = &m->parts[k];
-    tn_status status = result->status;
-    if (status)
-        *err = result->err;
-    else
-        status = tn_part_compare_digest(p->tensor, p->part, &result->stored, err);
-    if (!status)
-        tn_writer_commit(m->t->out, m->entries[k], &result->decoded);
-    return in_input(m, p->part, status, err);
+    tn_subject *s = &m->subjects[item->subject];
+    if (item->from == 0)
+        TN_TRY(begin_subject(m, s, err));
+    join_sums(m, s, r);
+    tn_quantize_stats_add(&m->stats, &r->stats[0]);
+    for (uint32_t k = 0; k < r->count; k++)
+        *done += r->list[k].size;
+    if (!s->direct)
+        TN_TRY(write_in_order(m, s, r, err));
+    return item->last ? end_subject(m, s, err) : TN_OK;
 }
 
-static tn_status move_raw(mover *m, tn_error *err)
+static tn_status join(void *context, uint64_t number, unsigned made, tn_error *err)
 {
-    tn_writer *w = m->t->out;
+    tn_engine *m = context;
+    const tn_item *item = &m->items.list[number];
+    const tn_made *r = &m->results[made];
+    uint64_t done = 0;
+    TN_TRY(item->marked ? join_small(m, item, r, &done, err) : join_blocks(m, item, r, &done, err));
+    return tn_walk_advance(m->run->walk, done, err);
+}
+
+/* ---- lists of items ---- */
+
+static void close_subjects(tn_engine *m)
+{
     for (size_t i = 0; i < m->count; i++) {
-        tn_out_entry *e = &w->entries[m->entries[i]];
-        const tn_part *p = part_of(m, e);
-        tn_status status = tn_writer_place(w, m->entries[i], e->nbytes, err);
-        if (status)
-            return status;
-        m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum, change_of(m, i),
-                                      e->swap };
+        tn_run_close_view(m, &m->subjects[i], m->subjects[i].view);
+        tn_arena_free(&m->subjects[i].arena);
     }
-    tn_scan scan = { .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window,
-                     .done = raw_done, .context = m };
-    tn_status status = tn_writer_reserve(w, err);
-    return status ? status : tn_scan_run(&scan, m->walk, err);
+    m->count = m->items.count = 0;
+    m->held = 0;
+    for (unsigned k = 0; k < TN_MAX_PARTS; k++)
+        tn_spill_free(&m->waiting[k]);
 }
 
-/* ---- small, compressed ---- */
-
-enum { ITEM_PARTS = 64 };
-
-/* An item has at most TN_ENCODE_WHOLE_MAX bytes to compress. */
-typedef struct small_scratch {
-    tn_stream stream;
-    tn_codec_state encoder;
-    uint8_t  *in;               /* a decoded part */
-} small_scratch;
-
-typedef struct small_result {
-    uint8_t  *out;              /* compressed parts, one after the other */
-    size_t    used;
-    size_t    size[ITEM_PARTS];
-    tn_digest digest[ITEM_PARTS];
-} small_result;
-
-static size_t small_bound(void)
+/* Runs the items of the list, which is empty after that. */
+static tn_status run_list(tn_engine *m, tn_error *err)
 {
-    return tn_encoded_bound(TN_ENCODE_WHOLE_MAX) + ITEM_PARTS * tn_encoded_bound(0);
-}
-
-static tn_status read_whole(mover *m, tn_stream *s, size_t i, uint8_t *to, tn_error *err)
-{
-    const tn_out_entry *e = entry_of(m, i);
-    const tn_tensor *t = tensor_of(m, e);
-    const tn_part *p = part_of(m, e);
-    TN_TRY(tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err));
-    tn_stream_change(s, change_of(m, i));
-    tn_status status = tn_stream_read(s, to, err);
-    tn_stream_close(s);
-    return status ? status : tn_stream_check(s, t, p, err);
-}
-
-static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_digest *digest, tn_error *err)
-{
-    tn_hash h;
-    TN_TRY(tn_hash_begin(&h, kind, err));
-    tn_hash_update(&h, data, n);
-    return tn_hash_end(&h, digest, err);
-}
-
-static tn_status make_buffers(small_scratch *own, small_result *r, tn_error *err)
-{
-    own->in = own->in ? own->in : malloc(TN_ENCODE_WHOLE_MAX);
-    r->out = r->out ? r->out : malloc(small_bound());
-    return own->in && r->out ? TN_OK : tn_fail_nomem(err);
-}
-
-/* Part i of an item. */
-static tn_status compress(const mover *m, small_scratch *own, const tn_out_entry *e, small_result *r,
-                          size_t i, tn_error *err)
-{
-    uint8_t *to = r->out + r->used;
-    size_t room = small_bound() - r->used;
-    tn_coding c = { own->in, (size_t)e->nbytes, to, room };
-    TN_TRY(tn_codec_use(&own->encoder, tn_codec_of(e->encoding), err));
-    TN_TRY(own->encoder.codec->encode(own->encoder.state, m->t->out->options.level, &c, err));
-    r->size[i] = room - c.nout;
-    r->used += r->size[i];
-    return hash_whole(e->checksum, to, r->size[i], &r->digest[i], err);
-}
-
-static tn_status small_work(void *context, const tn_item *item, void *scratch, void *result, tn_error *err)
-{
-    mover *m = context;
-    small_scratch *own = scratch;
-    small_result *r = result;
-    tn_status status = make_buffers(own, r, err);
-    r->used = 0;
-    for (size_t i = 0; i < item->count && !status; i++) {
-        const tn_out_entry *e = &m->t->out->entries[m->entries[item->subject + i]];
-        status = read_whole(m, &own->stream, item->subject + i, own->in, err);
-        in_input(m, part_of(m, e), status, err);
-        if (!status)
-            status = tn_in_file(compress(m, own, e, r, i, err), m->t->out->path, err);
-    }
+    tn_status status = m->items.count ? tn_writer_reserve(m->out, err) : TN_OK;
+    if (!status && m->items.count)
+        status = tn_pool_run(m->run->walk->pool, m->items.count, &(tn_ordered){ tn_run_work, join, m }, err);
+    close_subjects(m);
     return status;
 }
 
-static tn_status small_join(void *context, tn_item *item, void *result, tn_error *err)
+/* One whose data can neither be read nor written but in order. */
+static tn_status run_alone(tn_engine *m, tn_subject *s, tn_error *err)
 {
-    mover *m = context;
-    tn_writer *w = m->t->out;
-    const small_result *r = result;
-    const uint8_t *from = r->out;
-    for (size_t i = 0; i < item->count; i++) {
-        size_t entry = m->entries[item->subject + i];
-        const tn_out_entry *e = &w->entries[entry];
-        tn_status status = tn_writer_place(w, entry, r->size[i], err);
+    tn_maker *w = &m->scratch[0];
+    tn_made *r = &m->results[0];
+    tn_status status = begin_subject(m, s, err);
+    if (!status)
+        status = tn_run_in_input(m, s, tn_stored_begin(s->stored, 0, s->stored->count, &w->worker, err), err);
+    for (uint64_t b = 0; b < s->nblocks && !status; b++) {
+        tn_part_bytes out[TN_MAX_PARTS] = { 0 };
+        r->bytes.size = r->count = 0;
+        status = tn_run_make_block(m, s, b, &w->worker, out, err);
         if (!status)
-            status = tn_writer_put(w, e->file, e->offset, from, r->size[i], err);
-        if (status)
-            return status;
-        tn_writer_commit(w, entry, &r->digest[i]);
-        from += r->size[i];
+            status = tn_run_add_outcome(r, err) ? tn_run_keep_block(m, s, out, r, err) : TN_ERR_NOMEM;
+        if (!status)
+            status = write_in_order(m, s, r, err);
+        if (!status)
+            status = tn_walk_advance(m->run->walk, r->list[0].size, err);
     }
+    if (!status)
+        status = tn_run_in_input(m, s, tn_stored_end(s->stored, &w->worker, &m->in, err), err);
+    tn_stored_rest(&w->worker);
+    return status ? status : end_subject(m, s, err);
+}
+
+/* Decoded bytes that a subject is made of. */
+static uint64_t source_bytes(const tn_engine *m, const tn_subject *s)
+{
+    const tn_tensor_plan *plan = tn_plan_of(m, s);
+    uint32_t part = tn_entry_at(m, s->first)->part;
+    return plan && part == 0 ? plan->source_bytes : tn_source_of(m, s)->parts[part].nbytes;
+}
+
+/* Whether all entries are encoded by whoever makes them, or none is encoded. */
+typedef struct kinds {
+    bool encoded, raw, placed, hashed;  /* some are encoded, some are raw; all have places; some have
+                                         * checksums that cannot be joined */
+    uint64_t bytes;
+} kinds;
+
+static kinds kinds_of(const tn_engine *m, const tn_subject *s)
+{
+    kinds x = { .placed = true };
+    for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i); i = tn_next_entry(m, s, i + 1)) {
+        const tn_out_entry *e = tn_entry_at(m, i);
+        x.encoded |= e->encoding != TN_ENCODING_RAW;
+        x.raw |= e->encoding == TN_ENCODING_RAW;
+        x.placed &= e->offset != TN_UNPLACED;
+        x.hashed |= e->checksum == TN_CHECKSUM_SHA256;
+        x.bytes += e->nbytes;
+    }
+    return x;
+}
+
+/* Another form is found with all threads, so it is not made by one of them. */
+static bool is_small(const tn_engine *m, const tn_subject *s, const kinds *x)
+{
+    const tn_tensor_plan *plan = tn_plan_of(m, s);
+    uint64_t most = x->raw ? SMALL : TN_ENCODE_WHOLE_MAX;
+    bool formed = plan && plan->is_made && plan->is_formed && tn_entry_at(m, s->first)->part == 0;
+    return !formed && x->bytes <= most && source_bytes(m, s) <= most;
+}
+
+/* The checksum of the stored bytes is that of the entry's, for these are the same bytes. */
+static bool is_same_sum(const tn_engine *m, const tn_subject *s)
+{
+    const tn_out_entry *e = tn_entry_at(m, tn_first_entry(m, s));
+    if (!s->direct || s->view != s->stored || e->swap > 1)
+        return false;
+    const tn_part *p = &tn_stored_tensor(s->stored)->parts[0];
+    return tn_part_is_range(p) && tn_swap_unit(p) == 1 && !tn_stored_more_of(p)->sum.size &&
+           tn_part_checksum(p) == (tn_checksum)e->checksum;
+}
+
+static void choose_way(const tn_engine *m, tn_subject *s, const kinds *x)
+{
+    bool splits = !s->stored || tn_stored_splits(s->stored), raw = !x->encoded && x->placed;
+    s->direct = raw && (s->stored || !x->hashed);
+    s->way = TN_WAY_ORDERED;
+    if (s->direct)
+        s->way = splits && !x->hashed ? TN_WAY_SPLIT : TN_WAY_WHOLE;
+    else if (!splits)
+        s->way = TN_WAY_ALONE;
+    s->same_sum = is_same_sum(m, s);
+}
+
+static tn_status add_items(tn_engine *m, size_t number, const kinds *x, tn_error *err)
+{
+    const tn_subject *s = &m->subjects[number];
+    tn_item whole = { .subject = number, .n = s->nblocks };
+    uint64_t each = s->nblocks ? x->bytes / s->nblocks + 1 : 1, span = 0;
+    if (m->run->pieces[s->piece].nblocks)
+        each = TN_WINDOW;
+    if (s->way == TN_WAY_SPLIT)
+        span = ITEM_BYTES / each;
+    else if (s->way == TN_WAY_ORDERED)
+        span = ORDERED_BYTES / each;
+    if (s->way != TN_WAY_WHOLE && (!span || (s->count > 1 && !s->direct)))
+        span = 1;               /* bytes of several parts wait block by block */
+    return tn_items_cut(&m->items, whole, span, 8, err);
+}
+
+static tn_status add_small(tn_engine *m, size_t number, uint64_t bytes, tn_error *err)
+{
+    tn_item *last = m->items.count ? &m->items.list[m->items.count - 1] : NULL;
+    if (last && last->marked && last->count < TN_ITEM_TENSORS && last->n + bytes <= SMALL) {
+        last->count++;
+        last->n += bytes;
+        return TN_OK;
+    }
+    return tn_items_cut(&m->items, (tn_item){ .subject = number, .n = bytes, .marked = true }, 0, 8, err);
+}
+
+/* Places raw entries whose turn it is: everything before them is written. */
+static tn_status place_now(tn_engine *m, const tn_subject *s, tn_error *err)
+{
+    TN_TRY(run_list(m, err));
+    for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i); i = tn_next_entry(m, s, i + 1))
+        TN_TRY(tn_writer_place(m->out, i, tn_entry_at(m, i)->nbytes, err));
     return TN_OK;
 }
 
-static void free_scratch(void *scratch)
+static tn_status add_large(tn_engine *m, tn_subject new, kinds x, tn_error *err)
 {
-    small_scratch *own = scratch;
-    tn_stream_free(&own->stream);
-    tn_codec_free(&own->encoder);
-    free(own->in);
+    if (!x.placed && !x.encoded && !m->out->late) {
+        TN_TRY(place_now(m, &new, err));
+        x.placed = true;
+    }
+    size_t number = m->count++;
+    tn_subject *s = &m->subjects[number];
+    *s = new;
+    s->way = TN_WAY_SPLIT;
+    TN_TRY(tn_run_open_view(m, s, &m->preparing, &s->arena, &s->view, &s->stored, err));
+    const tn_piece *piece = &m->run->pieces[s->piece];
+    s->block = piece->block;
+    s->nblocks = piece->nblocks ? piece->nblocks : tn_view_blocks(s->view);
+    choose_way(m, s, &x);
+    if (s->way == TN_WAY_ALONE) {
+        tn_subject alone = *s;
+        *s = (tn_subject){ .first = alone.first, .count = alone.count };
+        m->count--;
+        tn_status status = run_list(m, err);
+        if (!status)
+            status = run_alone(m, &alone, err);
+        tn_run_close_view(m, &alone, alone.view);
+        tn_arena_free(&alone.arena);
+        return status;
+    }
+    m->held += s->stored ? 0 : x.bytes + source_bytes(m, s);
+    return add_items(m, number, &x, err);
 }
 
-static void free_result(void *result) { free(((small_result *)result)->out); }
-
-static tn_status move_small(mover *m, tn_error *err)
+static tn_status add_subject(tn_engine *m, tn_subject s, tn_error *err)
 {
-    tn_items items = { 0 };
+    if (m->count == MOST_SUBJECTS || m->held > HELD_BYTES)
+        TN_TRY(run_list(m, err));
+    if (!TN_GROW(m->subjects, m->count, m->cap))
+        return tn_fail_nomem(err);
+    kinds x = kinds_of(m, &s);
+    if (m->run->pieces[s.piece].nblocks || !is_small(m, &s, &x))
+        return add_large(m, s, x, err);
+    s.way = TN_WAY_SMALL;
+    s.direct = !x.encoded && x.placed;
+    m->subjects[m->count] = s;
+    return add_small(m, m->count++, x.bytes, err);
+}
+
+/* All that is made of one tensor: together where its view makes all parts, else part by part. */
+static tn_status add_tensor(tn_engine *m, uint32_t tensor, uint32_t piece, tn_error *err)
+{
+    const tn_writer *w = m->out;
+    uint32_t first = w->first_entry[tensor];
+    size_t end = tensor + 1 < w->ntensors ? w->first_entry[tensor + 1] : w->count;
+    const tn_tensor_plan *plan = m->run->plans[tensor];
+    tn_subject all = { .first = first, .count = (uint32_t)(end - first), .piece = piece };
+    if (plan && plan->makes_parts && tn_has_entry(&all, tn_first_entry(m, &all)))
+        return add_subject(m, all, err);
+    for (size_t i = first; i < end; i++)
+        if (tn_run_moves(tn_entry_at(m, i)))
+            TN_TRY(add_subject(m, (tn_subject){ .first = (uint32_t)i, .count = 1, .piece = piece }, err));
+    return TN_OK;
+}
+
+/* ---- pieces ---- */
+
+static tn_status add_piece(tn_engine *m, size_t i, tn_error *err)
+{
+    const tn_piece *p = &m->run->pieces[i];
+    for (uint32_t k = 0; k < p->count; k++)
+        TN_TRY(add_tensor(m, p->first + k, (uint32_t)i, err));
+    return TN_OK;
+}
+
+/* Stored bytes at most of entries that have no place yet. */
+static uint64_t unplaced_bytes(const tn_engine *m, const tn_piece *p)
+{
+    const tn_writer *w = m->out;
+    size_t end = p->first + p->count < w->ntensors ? w->first_entry[p->first + p->count] : w->count;
+    uint64_t n = 0;
+    for (size_t i = w->first_entry[p->first]; i < end; i++)
+        if (tn_run_moves(tn_entry_at(m, i)) && tn_entry_at(m, i)->offset == TN_UNPLACED)
+            n += tn_encoded_bound((size_t)tn_entry_at(m, i)->nbytes) + 1;
+    return n;
+}
+
+/* A piece whose turn it is not: what has no place waits in a spill. */
+static tn_status run_early(tn_engine *m, size_t i, tn_error *err)
+{
+    tn_piece *p = &m->run->pieces[i];
+    tn_status status = run_list(m, err);
+    if (!status)
+        status = tn_spill_begin(&p->waiting, unplaced_bytes(m, p), err);
+    m->out->late = &p->waiting;
+    if (!status)
+        status = add_piece(m, i, err);
+    if (!status)
+        status = run_list(m, err);
+    m->out->late = NULL;
+    if (!status)
+        status = tn_spill_end(&p->waiting, err);
+    if (status)
+        tn_spill_free(&p->waiting);
+    return status;
+}
+
+/* The entries of a piece that has waited. */
+static tn_status place_waiting(tn_engine *m, tn_piece *p, uint8_t *window, tn_error *err)
+{
+    tn_writer *w = m->out;
+    size_t end = p->first + p->count < w->ntensors ? w->first_entry[p->first + p->count] : w->count;
+    uint64_t from = 0;
+    for (size_t i = w->first_entry[p->first]; i < end; i++) {
+        const tn_out_entry *e = tn_entry_at(m, i);
+        if (!tn_run_moves(e) || e->offset != TN_UNPLACED)
+            continue;
+        TN_TRY(tn_writer_place(w, i, e->size, err));
+        for (uint64_t at = 0; at < e->size; at += TN_WINDOW) {
+            size_t n = (size_t)tn_min_u64(e->size - at, TN_WINDOW);
+            TN_TRY(tn_source_read(p->waiting.source, from + at, window, n, err));
+            TN_TRY(tn_writer_put(w, e->file, e->offset + at, window, n, err));
+        }
+        from += e->size;
+    }
+    tn_spill_free(&p->waiting);
+    return TN_OK;
+}
+
+/* Pieces that are made and come next. */
+static tn_status place_due(tn_engine *m, tn_error *err)
+{
+    uint8_t *window = NULL;
     tn_status status = TN_OK;
-    for (size_t i = 0; i < m->count && !status; i++) {
-        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
-        tn_item whole = { .subject = i, .n = e->nbytes, .bytes = part_of(m, e)->nbytes };
-        status = tn_items_pack(&items, whole, ITEM_PARTS, TN_ENCODE_WHOLE_MAX, err);
+    for (size_t i = 0; i < m->run->npieces && m->run->pieces[i].is_made && !status; i++) {
+        tn_piece *p = &m->run->pieces[i];
+        if (!p->is_placed && p->waiting.source) {
+            window = window ? window : malloc(TN_WINDOW);
+            status = window ? place_waiting(m, p, window, err) : tn_fail_nomem(err);
+        }
+        p->is_placed = !status;
     }
-    if (!status)
-        status = tn_walk_run(m->walk, &items, &(tn_walk_task){
-            .work = small_work, .join = small_join, .context = m,
-            .scratch_size = sizeof(small_scratch), .result_size = sizeof(small_result),
-            .free_scratch = free_scratch, .free_result = free_result,
-        }, err);
-    free(items.list);
+    free(window);
     return status;
 }
 
-/* ---- large, compressed ---- */
-
-static tn_status stream_large(mover *m, tn_stream *s, size_t i, tn_error *err)
+/* A tensor of several pieces is complete when all of them are made. */
+static tn_status join_pieces(tn_engine *m, size_t i, tn_error *err)
 {
-    const tn_out_entry *e = entry_of(m, i);
-    const tn_tensor *t = tensor_of(m, e);
-    const tn_part *p = part_of(m, e);
-    uint64_t told = 0;
-    tn_status status =
-        in_input(m, p, tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err), err);
-    if (!status)
-        tn_stream_change(s, change_of(m, i));
-    while (!status) {
-        const uint8_t *bytes;
-        size_t n;
-        status = in_input(m, p, tn_stream_next(s, &bytes, &n, err), err);
-        if (status || !n)
-            break;
-        status = tn_writer_write(m->t->out, e->tensor, e->part, bytes, n, err);
-        if (!status)
-            status = tn_walk_advance(m->walk, s->made - told, err);
-        told = s->made;
+    tn_piece *all = m->run->pieces;
+    size_t first = i, end = i;
+    while (first && all[first - 1].nblocks && all[first - 1].first == all[i].first)
+        first--;
+    while (end < m->run->npieces && all[end].nblocks && all[end].first == all[i].first && all[end].is_made)
+        end++;
+    for (size_t k = first; k < i; k++)
+        if (!all[k].is_made)
+            return TN_OK;
+    if (end < m->run->npieces && all[end].nblocks && all[end].first == all[i].first)
+        return TN_OK;
+    tn_digest in = all[first].in, out = all[first].out;
+    for (size_t k = first + 1; k < end; k++) {
+        tn_digest_join(&in, &all[k].in, all[k].nin);
+        tn_digest_join(&out, &all[k].out, all[k].nout);
     }
-    return status ? status : in_input(m, p, tn_stream_check(s, t, p, err), err);
+    const tn_subject s = { .first = m->out->first_entry[all[i].first], .count = 1 };
+    const tn_tensor *t = tn_source_of(m, &s);
+    tn_writer_commit(m->out, s.first, &out);
+    if (in.kind == TN_CHECKSUM_NONE)
+        return TN_OK;
+    return tn_run_in_input(m, &s, tn_part_compare_digest(t, &t->parts[0], &in, err), err);
 }
 
-static tn_status move_large(mover *m, tn_error *err)
+static tn_status run_pieces(tn_engine *m, size_t first, size_t n, tn_error *err)
 {
-    tn_stream s = { 0 };
-    for (size_t i = 0; i < m->count; i++)
-        TN_TRY(stream_large(m, &s, i, err));
-    tn_stream_free(&s);
-    return TN_OK;
-}
-
-/* ---- made ---- */
-
-static tn_status move_made(mover *m, tn_error *err)
-{
-    return tn_run_made(m->t, &m->preparing, m->entries, m->count, err);
+    tn_piece *all = m->run->pieces;
+    bool in_turn = first == 0 || all[first - 1].is_placed;
+    for (size_t i = first; i < first + n; i++) {
+        if (all[i].is_made) {
+            in_turn &= all[i].is_placed;
+            continue;
+        }
+        bool early = !in_turn && unplaced_bytes(m, &all[i]);
+        TN_TRY(early ? run_early(m, i, err) : add_piece(m, i, err));
+    }
+    TN_TRY(run_list(m, err));
+    for (size_t i = first; i < first + n; i++) {
+        bool was_made = all[i].is_made;
+        all[i].is_made = true;
+        if (!was_made && all[i].nblocks)
+            TN_TRY(join_pieces(m, i, err));
+    }
+    return place_due(m, err);
 }
 
 /* ---- all ---- */
 
-/* The next entries that go one way, as many as are moved at a time; returns the number of the one after. */
-static size_t choose_entries(mover *m, size_t i, way same)
+/* Bytes that the search for the scales of a tensor tells the walk of. */
+static uint64_t searched_bytes(const tn_run *run, const tn_out_entry *e, size_t i)
 {
-    const tn_writer *w = m->t->out;
-    uint32_t last = UINT32_MAX;         /* a tensor is never cut */
-    for (m->count = 0; i < w->count; i++) {
-        const tn_out_entry *e = &w->entries[i];
-        if (!is_moved(e))
-            continue;           /* the writer sees to it */
-        if (way_of(m, e) != same || (m->count >= MOST_ENTRIES && e->tensor != last))
-            break;
-        last = e->tensor;
-        m->entries[m->count++] = i;
-    }
-    return i;
+    const tn_engine m = { .run = run, .out = run->out };
+    const tn_subject s = { .first = (uint32_t)i, .count = 1 };
+    const tn_tensor_plan *plan = run->plans[e->tensor];
+    const kinds x = kinds_of(&m, &s);
+    return plan && e->part == 0 && !is_small(&m, &s, &x) ? plan->searched : 0;
 }
 
-static tn_status move_all(mover *m, tn_error *err)
+uint64_t tn_run_bytes(const tn_run *run)
 {
-    static tn_status (*const move[])(mover *, tn_error *) = {
-        [RAW] = move_raw, [SMALL] = move_small, [LARGE] = move_large, [MADE] = move_made,
-    };
-    const tn_writer *w = m->t->out;
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < w->count && !status;) {
-        way same = way_of(m, &w->entries[i]);
-        i = choose_entries(m, i, same);
-        if (m->count && same != MADE)
-            status = open_changes(m, err);
-        if (m->count && !status)
-            status = move[same](m, err);
-        close_changes(m);
-    }
-    return status;
-}
-
-/* As progress counts them. */
-static uint64_t bytes_of(const mover *m, const tn_out_entry *e)
-{
-    return is_made(m, e) ? e->nbytes : part_of(m, e)->nbytes;
-}
-
-uint64_t tn_run_bytes(const tn_run *t)
-{
-    mover m = { .t = t };
     uint64_t total = 0;
-    for (size_t i = 0; i < t->out->count; i++)
-        if (is_moved(&t->out->entries[i]))
-            total += bytes_of(&m, &t->out->entries[i]);
+    for (size_t i = 0; i < run->out->count; i++)
+        if (tn_run_moves(&run->out->entries[i]))
+            total += run->out->entries[i].nbytes + searched_bytes(run, &run->out->entries[i], i);
     return total;
 }
 
-static tn_status make_workers(mover *m, tn_worker **own, tn_error *err)
+tn_status tn_run_place(tn_writer *w, tn_error *err)
 {
-    unsigned jobs = tn_pool_jobs(m->walk->pool);
-    m->preparing = (tn_preparing){ .pool = m->walk->pool,
-                                    .workers = calloc(jobs, sizeof *m->preparing.workers) };
-    *own = calloc(jobs, sizeof **own);
-    if (!*own || !m->preparing.workers)
+    bool *open = calloc(w->nfiles + 1, sizeof *open);   /* the end of the file is not known */
+    tn_status status = open ? TN_OK : tn_fail_nomem(err);
+    for (size_t i = 0; i < w->count && !status; i++) {
+        const tn_out_entry *e = &w->entries[i];
+        if (!tn_run_moves(e))
+            continue;
+        open[e->file] |= e->encoding != TN_ENCODING_RAW;
+        if (!open[e->file])
+            status = tn_writer_place(w, i, e->nbytes, err);
+    }
+    free(open);
+    return status;
+}
+
+static tn_status open_engine(tn_engine *m, tn_error *err)
+{
+    TN_TRY(tn_walk_start(m->run->walk, err));
+    unsigned jobs = tn_pool_jobs(m->run->walk->pool);
+    m->scratch = calloc(jobs, sizeof *m->scratch);
+    m->results = calloc(tn_pool_results(m->run->walk->pool), sizeof *m->results);
+    m->preparing = (tn_preparing){ .pool = m->run->walk->pool,
+                                   .workers = calloc(jobs, sizeof *m->preparing.workers) };
+    if (!m->scratch || !m->results || !m->preparing.workers)
         return tn_fail_nomem(err);
     for (unsigned i = 0; i < jobs; i++)
-        m->preparing.workers[i] = &(*own)[i];
+        m->preparing.workers[i] = &m->scratch[i].worker;
     return TN_OK;
 }
 
-static void free_mover(mover *m, tn_worker *workers)
+static void close_engine(tn_engine *m)
 {
-    for (unsigned i = 0; workers && i < tn_pool_jobs(m->walk->pool); i++)
-        tn_worker_free(&workers[i]);
-    free(workers);
+    tn_pool *pool = m->run->walk->pool;
+    close_subjects(m);
+    for (unsigned i = 0; m->scratch && i < tn_pool_jobs(pool); i++)
+        tn_run_free_scratch(&m->scratch[i]);
+    for (unsigned i = 0; m->results && i < tn_pool_results(pool); i++) {
+        tn_buf_free(&m->results[i].bytes);
+        free(m->results[i].list);
+    }
+    free(m->scratch);
+    free(m->results);
     free(m->preparing.workers);
-    free(m->entries);
-    free(m->changes);
-    free(m->views);
-    free(m->parts);
+    free(m->subjects);
+    free(m->items.list);
 }
 
-tn_status tn_run_all(const tn_run *t, tn_error *err)
+tn_status tn_run_pieces(const tn_run *run, size_t first, size_t n, tn_error *err)
 {
-    mover m = { .t = t, .walk = t->walk };
-    size_t n = t->out->count < MOST_ENTRIES ? t->out->count + 1 : MOST_ENTRIES + TN_MAX_PARTS;
-    tn_worker *workers = NULL;
-    TN_TRY(tn_walk_start(m.walk, err));
-    m.entries = malloc(n * sizeof *m.entries);
-    m.changes = malloc(n * sizeof *m.changes);
-    m.views = malloc(n * sizeof *m.views);
-    m.parts = malloc(n * sizeof *m.parts);
-    bool good = m.entries && m.changes && m.views && m.parts;
-    tn_status status = good ? make_workers(&m, &workers, err) : tn_fail_nomem(err);
+    tn_engine m = { .run = run, .out = run->out };
+    tn_status status = open_engine(&m, err);
     if (!status)
-        status = move_all(&m, err);
-    close_changes(&m);
-    free_mover(&m, workers);
+        status = run_pieces(&m, first, n, err);
+    close_engine(&m);
     return status;
+}
+
+tn_status tn_run_cut(const tn_run *run, size_t tensor, uint64_t *blocks, uint64_t *bytes, tn_error *err)
+{
+    tn_engine m = { .run = run, .out = run->out };
+    tn_subject s = { .first = run->out->first_entry[tensor], .count = 1, .way = TN_WAY_SPLIT };
+    const tn_out_entry *e = tn_entry_at(&m, s.first);
+    size_t end = tensor + 1 < run->out->ntensors ? run->out->first_entry[tensor + 1] : run->out->count;
+    tn_arena arena = { 0 };
+    tn_view *v = NULL;
+    *blocks = *bytes = 0;
+    if (end - s.first > 1 || !tn_run_moves(e) || e->encoding != TN_ENCODING_RAW || e->offset == TN_UNPLACED ||
+        e->checksum == TN_CHECKSUM_SHA256)
+        return TN_OK;
+    tn_status status = tn_run_make_view(&m, &s, run->place, &arena, &v, err);
+    tn_view *stored = status ? NULL : tn_view_streamed(v);
+    bool cuts = stored && tn_stored_splits(stored);
+    for (const tn_view *u = v; cuts && u != stored; u = u->input)
+        cuts = !u->step->prepare;
+    if (cuts) {
+        tn_stored_stream(stored);
+        cuts = stored->is_prepared;
+    }
+    if (cuts) {
+        *blocks = tn_view_blocks(v);
+        *bytes = tn_packed_bytes(tn_view_block_elements(v), v->bits);
+    }
+    tn_run_close_view(&m, &s, v);
+    tn_arena_free(&arena);
+    return tn_run_in_input(&m, &s, status, err);
 }

@@ -1,38 +1,58 @@
-/* pipeline/run.h - the data of planned tensors from an open file into a writer. */
+/* pipeline/run.h - the engine: blocks of views into the entries of a writer.
+ *
+ * A piece is a run of tensors of the output, or a run of blocks of one of them.  Pieces are run in any order,
+ * each by all threads; neighbours are run as one list of items.  The bytes written depend on neither. */
 #ifndef TN_PIPELINE_RUN_H
 #define TN_PIPELINE_RUN_H
 
-#include "pipeline/plan_tensor.h"
+#include "pipeline/select.h"
 #include "store/writer.h"
+
+typedef struct tn_piece {
+    uint32_t first, count;      /* tensors of the output */
+    uint64_t block, nblocks;    /* of the only part of the only tensor; nblocks 0: all of them */
+    uint64_t written, read;     /* bytes: decoded ones into the output, stored ones of the input */
+    bool     is_made;           /* everything was written, or is in `waiting` */
+    bool     is_placed;         /* everything is in the output */
+    tn_spill waiting;           /* stored bytes of entries whose place was not known */
+    tn_digest in, out;          /* some blocks: of the stored bytes of the input, and of the output */
+    uint64_t nin, nout;         /* and how many bytes these are of */
+} tn_piece;
 
 typedef struct tn_run {
     const tn_file          *in;
     tn_writer              *out;            /* planned; its tensor i is made of... */
     const tn_tensor *const *source;         /* ...source[i] */
     tn_tensor_plan *const  *plans;          /* ...as plans[i] says; NULL: as it is */
+    const tn_selection     *selection;      /* has their names */
     const tn_plan_place    *place;
     const tn_plan_place    *quiet;          /* the same without a walk, for threads of the pool */
     const char             *in_path;        /* for messages */
     tn_walk                *walk;           /* with tn_run_bytes() in its total */
+    tn_piece               *pieces;         /* all of them */
+    size_t                  npieces;
     tn_quantize_report_fn   quantized;      /* told of tensors that get codes of a datatype; may be NULL */
     void                   *context;        /* of quantized */
 } tn_run;
 
-/* Decoded bytes that tn_run_all() will read (of tensors that are made anew: write). */
+/* Whether bytes of an entry are moved by the engine; else it is tied to another, or in memory. */
+static inline bool tn_run_moves(const tn_out_entry *entry)
+{
+    return entry->tied == TN_NOT_TIED && !entry->data;
+}
+
+/* As progress counts them: all bytes that will be written, or read in search of scales. */
 uint64_t tn_run_bytes(const tn_run *run);
 
-/* Moves every part that is not tied to another, checks the input's checksums,
- * on all cores and in bounded memory.  The bytes written do not depend on the
- * number of threads.  Errors name the file concerned. */
-tn_status tn_run_all(const tn_run *run, tn_error *err);
+/* Gives places to all entries whose place is known before anything is written. */
+tn_status tn_run_place(tn_writer *out, tn_error *err);
 
-/* ---- parts that are made by blocks (run_made.c) ---- */
+/* Whether a tensor of one part can be made by several pieces: *blocks is how many blocks it has, of which
+ * each but the last has *bytes.  0: it cannot. */
+tn_status tn_run_cut(const tn_run *run, size_t tensor, uint64_t *blocks, uint64_t *bytes, tn_error *err);
 
-/* Some entries of the writer in order, all of which are made. */
-tn_status tn_run_made(const tn_run *run, const tn_preparing *p, const size_t *entries, size_t n,
-                      tn_error *err);
-
-/* An error of the input: of the file that the tensor is in. */
-tn_status tn_run_in_input(const tn_run *run, const tn_tensor *tensor, tn_status status, tn_error *err);
+/* Makes the entries of pieces [first, first + n) that are not made yet, checks the input's checksums, on all
+ * cores and in bounded memory.  Errors name the file concerned. */
+tn_status tn_run_pieces(const tn_run *run, size_t first, size_t n, tn_error *err);
 
 #endif

@@ -1,7 +1,6 @@
-/* pipeline/scan.c - reading many parts and computing their checksums. */
+/* pipeline/scan.c - reading many parts as they are stored and computing their checksums. */
 #include "pipeline/scan.h"
 #include "base/error.h"
-#include "tensor/array.h"
 
 #include <stdlib.h>
 
@@ -26,8 +25,8 @@ static bool can_split(const tn_scan_part *p)
     const tn_stored_more *s = tn_stored_more_of(p->part);
     /* the checksum is of the bytes that are taken, in order */
     bool one_pass = tn_part_is_range(p->part) && !s->sum.size;
-    return tn_part_splits(p->part) && !s->opaque && p->stored_kind != TN_CHECKSUM_SHA256 &&
-           p->decoded_kind != TN_CHECKSUM_SHA256 && (one_pass || p->stored_kind == TN_CHECKSUM_NONE);
+    return tn_part_splits(p->part) && !s->opaque && p->kind != TN_CHECKSUM_SHA256 &&
+           (one_pass || p->kind == TN_CHECKSUM_NONE);
 }
 
 static tn_status cut(const tn_scan *scan, tn_items *items, tn_error *err)
@@ -50,72 +49,37 @@ typedef struct range {
     uint64_t from, n;
 } range;
 
-/* When stored and decoded bytes are the same, one checksum serves both. */
-static bool same_bytes(const tn_scan_part *p)
+/* Reads what a stream was opened for, to its end. */
+static tn_status take_sum(tn_stream *s, tn_status status, tn_digest *sum, tn_error *err)
 {
-    const tn_stored *s = tn_stored_of(p->part);
-    if (p->stored_kind != p->decoded_kind || p->change || p->swap > 1)
-        return false;
-    return tn_part_is_range(p->part) && !tn_stored_more_of(p->part)->sum.size &&
-           (s->order == TN_HOST_ORDER || tn_dtype_get(p->part->array.dtype)->swap_bytes == 1);
+    const uint8_t *bytes;
+    size_t got = 1;
+    while (!status && got)
+        status = tn_stream_next(s, &bytes, &got, err);
+    return status ? status : tn_stream_digest(s, sum, err);
 }
 
 static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, const range *r, tn_scan_result *out,
                             tn_error *err)
 {
     const tn_scan_part *p = &scan->parts[r->k];
-    bool same = same_bytes(p);
-    tn_hash decoded = { 0 };
-    tn_status status = tn_stream_open(s, scan->file, p->tensor, p->part, r->from, r->n, p->stored_kind, err);
-    if (!status) {
-        tn_stream_change(s, p->change);
-        tn_stream_swap(s, p->swap);
-    }
-    /* eight elements are never cut */
-    uint64_t from = p->change ? r->from / p->change->from_bits * p->change->to_bits : r->from;
-    out->made = 0;
-    if (!status)
-        status = tn_hash_begin(&decoded, same ? TN_CHECKSUM_NONE : p->decoded_kind, err);
-    while (!status) {
-        const uint8_t *bytes;
-        size_t got;
-        status = tn_stream_next(s, &bytes, &got, err);
-        if (status || !got)
-            break;
-        tn_hash_update(&decoded, bytes, got);
-        if (scan->window)
-            status = scan->window(scan->context, r->k, from, bytes, got, err);
-        from += got;
-        out->made += got;
-    }
-    if (!status)
-        status = tn_stream_digest(s, &out->stored, err);
-    if (!status)
-        status = tn_hash_end(&decoded, &out->decoded, err);
-    tn_hash_free(&decoded);
-    if (same)
-        out->decoded = out->stored;
-    return status;
+    tn_status status = tn_stream_open(s, scan->file, p->tensor, p->part, r->from, r->n, p->kind, err);
+    return take_sum(s, status, &out->stored, err);
 }
 
 /* What cannot be decoded can still be checked as it is stored, and so can what nobody looks at. */
 static tn_status hash_stored(const tn_scan *scan, tn_stream *s, const tn_scan_part *p, tn_scan_result *out,
                              tn_error *err)
 {
-    const uint8_t *bytes;
-    size_t got = 1;
-    tn_status status = tn_stream_open_stored(s, scan->file, p->tensor, p->part, p->stored_kind, err);
-    while (!status && got)
-        status = tn_stream_next(s, &bytes, &got, err);
-    return status ? status : tn_stream_digest(s, &out->stored, err);
+    return take_sum(s, tn_stream_open_stored(s, scan->file, p->tensor, p->part, p->kind, err), &out->stored,
+                    err);
 }
 
 /* All of a part whose elements would have to be gathered, for its checksum alone. */
-static bool is_summed_only(const tn_scan *scan, const tn_scan_part *p, uint64_t n)
+static bool is_summed_only(const tn_scan_part *p, uint64_t n)
 {
     const tn_stored_more *s = tn_stored_more_of(p->part);
-    return !scan->window && !p->change && p->decoded_kind == TN_CHECKSUM_NONE && (s->stride || s->pitch) &&
-           n == p->part->nbytes;
+    return (s->stride || s->pitch) && n == p->part->nbytes;
 }
 
 static void scan_part(const tn_scan *scan, tn_stream *s, const range *r, tn_scan_result *out)
@@ -124,9 +88,9 @@ static void scan_part(const tn_scan *scan, tn_stream *s, const range *r, tn_scan
     out->err = (tn_error){ .offset = TN_NO_OFFSET };
     out->status = tn_part_readable(p->tensor, p->part, &out->err);
     if (!out->status)
-        out->status = is_summed_only(scan, p, r->n) ? hash_stored(scan, s, p, out, &out->err)
+        out->status = is_summed_only(p, r->n) ? hash_stored(scan, s, p, out, &out->err)
                                                     : scan_bytes(scan, s, r, out, &out->err);
-    else if (p->stored_kind != TN_CHECKSUM_NONE && hash_stored(scan, s, p, out, &out->err))
+    else if (p->kind != TN_CHECKSUM_NONE && hash_stored(scan, s, p, out, &out->err))
         out->status = out->err.status;
     tn_stream_close(s);
 }
@@ -153,7 +117,6 @@ static void join_range(tn_scan_result *to, const tn_scan_result *from, uint64_t 
         to->err = from->err;
     }
     tn_digest_join(&to->stored, &from->stored, n);
-    tn_digest_join(&to->decoded, &from->decoded, from->made);
 }
 
 static tn_status join(void *context, tn_item *item, void *result, tn_error *err)

@@ -1,7 +1,7 @@
-/* pipeline/scan.h - reading many parts and computing their checksums.
+/* pipeline/scan.h - reading many parts as they are stored and computing their checksums.
  *
- * Large raw parts are cut into ranges that any thread may take; everything else
- * is taken whole, small parts many at a time. */
+ * Unlike a view, a scan also reads what this build cannot decode.  Large raw parts are cut into ranges that
+ * any thread may take; everything else is taken whole, small parts many at a time. */
 #ifndef TN_PIPELINE_SCAN_H
 #define TN_PIPELINE_SCAN_H
 
@@ -11,26 +11,20 @@
 typedef struct tn_scan_part {
     const tn_tensor *tensor;
     const tn_part   *part;
-    tn_checksum      stored_kind;   /* to compute over the bytes as stored */
-    tn_checksum      decoded_kind;  /* to compute over the bytes as window() gets them */
-    const tn_change *change;        /* on the way to window(), or NULL */
-    unsigned         swap;          /* after that: unit of bytes to reverse; 0: none */
+    tn_checksum      kind;          /* to compute over the bytes as stored */
 } tn_scan_part;
 
 /* What became of a part. */
 typedef struct tn_scan_result {
     tn_status status;               /* of reading it; TN_ERR_UNSUPPORTED still has `stored` */
     tn_error  err;
-    tn_digest stored, decoded;
-    uint64_t  made;                 /* bytes given to window() */
+    tn_digest stored;
 } tn_scan_result;
 
 typedef struct tn_scan {
     const tn_file      *file;
     const tn_scan_part *parts;
     size_t              count;
-    /* Decoded (and changed) bytes of part k from byte `at` on.  Any thread; may be NULL. */
-    tn_status (*window)(void *context, size_t k, uint64_t at, const uint8_t *bytes, size_t n, tn_error *err);
     /* Part k is read.  In order, one at a time; a failure stops the scan. */
     tn_status (*done)(void *context, size_t k, const tn_scan_result *result, tn_error *err);
     void               *context;

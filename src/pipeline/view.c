@@ -41,6 +41,7 @@ void tn_worker_free(tn_worker *w)
     for (unsigned i = 0; i < 2 * TN_VIEW_DEPTH; i++)
         free(w->buffers[i].bytes);
     tn_stream_free(&w->stream);
+    tn_hash_free(&w->hash);
     tn_scratch_free(&w->quant);
     tn_result_free(&w->quantized);
     *w = (tn_worker){ 0 };
@@ -183,7 +184,7 @@ bool tn_view_has_ranges(const tn_view *v)
     if (v->memory)
         return true;
     if (v->step == &tn_step_stored)
-        return !v->count || tn_part_splits(&tn_stored_tensor(v)->parts[0]);
+        return !v->count || v->is_streamed || tn_part_splits(&tn_stored_tensor(v)->parts[0]);
     return v->step->apply ? tn_view_has_ranges(v->input) : v->step->make != NULL;
 }
 
@@ -253,6 +254,17 @@ tn_status tn_view_prepare(tn_view *v, const tn_preparing *p, tn_error *err)
         status = tn_view_prepare(v->inputs[i], &own, err);
     v->is_prepared = !status && !(own.in_order && v->reach == TN_REACH_IN_ORDER);
     return tn_in_tensor(status, v->tensor.name, err);
+}
+
+bool tn_view_rebind(tn_view *v, const tn_tensor *tensor)
+{
+    for (const tn_view *u = v; u->input; u = u->input)
+        if (u->ninputs > 1 || u->memory || !u->step->is_steady || !u->step->is_steady(u))
+            return false;
+    for (; v->input; v = v->input)
+        v->tensor.name = tensor->name;
+    tn_stored_rebind(v, tensor);
+    return true;
 }
 
 bool tn_view_strided(const tn_view *v, tn_strided *s)
@@ -423,8 +435,7 @@ tn_status tn_view_needs(const tn_view *v, uint64_t first, uint64_t n, tn_needs *
 
 /* ---- blocks ---- */
 
-/* Elements of a block of a view that has ranges. */
-static uint64_t elements_of_block(const tn_view *v)
+uint64_t tn_view_block_elements(const tn_view *v)
 {
     uint64_t bits = v->bits > 8 ? v->bits : 8, window = TN_WINDOW / bits * 8, most = MOST_BYTES / bits * 8;
     return v->grain ? tn_min_u64(v->grain, most) : window;
@@ -436,7 +447,7 @@ uint64_t tn_view_blocks(const tn_view *v)
         return v->step->blocks(v);
     if (!tn_view_has_ranges(v))
         return tn_view_blocks(v->input);
-    return tn_div_up_u64(v->count, elements_of_block(v));
+    return tn_div_up_u64(v->count, tn_view_block_elements(v));
 }
 
 /* An elementwise step on a block of several parts: it changes the first. */
@@ -462,7 +473,7 @@ static tn_status make_block(const tn_view *v, uint64_t block, tn_worker *w, tn_p
         return v->step->block(v, block, w, out, err);
     if (!tn_view_has_ranges(v))
         return apply_to_block(v, block, w, out, err);
-    uint64_t each = elements_of_block(v), first = block * each, n = tn_min_u64(v->count - first, each);
+    uint64_t each = tn_view_block_elements(v), first = block * each, n = tn_min_u64(v->count - first, each);
     out[0].offset = tn_packed_byte(first, v->bits);
     out[0].size = tn_packed_bytes(n, v->bits);
     return tn_view_range(v, first, (size_t)n, w, &out[0].bytes, err);

@@ -35,6 +35,7 @@ typedef struct tn_worker {
     const uint8_t    *window;   /* ...and some that were read ahead */
     size_t            left;
     uint64_t          until;    /* what is read in order ends with this element; 0: with each range */
+    tn_hash           hash;     /* of a part in memory, between tn_stored_begin() and tn_stored_end() */
     tn_scaled_scratch quant;
     tn_scaled_result  quantized;
     tn_quantize_stats report;   /* of the last block, if a step quantized it */
@@ -105,6 +106,8 @@ typedef struct tn_step {
     /* Adds the stored bytes that elements [first, first + n) of the first part are made of.  NULL: the same
      * elements of the input of an elementwise step, else all that the inputs have. */
     tn_status (*needs)(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err);
+    /* Whether what was prepared serves other tensors of the same type and shape too; NULL: it does not. */
+    bool      (*is_steady)(const tn_view *v);
     void      (*release)(tn_view *v);   /* gives back what preparing took; may be NULL */
     void      (*free)(tn_view *v);      /* of v->state; may be NULL */
 } tn_step;
@@ -129,6 +132,7 @@ struct tn_view {
     tn_spill       spill;
     tn_quantize_stats report;   /* of blocks that are in the spill */
     bool           is_prepared;
+    bool           is_streamed; /* a stored part that is read in order, between begin and end */
     unsigned       holders;     /* see tn_view_hold() */
     void          *state;       /* of the step */
 };
@@ -177,6 +181,10 @@ bool tn_view_wish(const tn_view *v, tn_worker *w, tn_stream_wish *wish);
 size_t   tn_view_window(const tn_view *v);
 unsigned tn_view_bits_read(const tn_view *v);
 
+/* Makes a prepared view one of another tensor of the same type and shape, without making it anew; only the
+ * stored tensor is to be prepared then.  False: it cannot be done. */
+bool tn_view_rebind(tn_view *v, const tn_tensor *tensor);
+
 /* What quantizing did to blocks that were made while the view was prepared. */
 tn_quantize_stats tn_view_report(const tn_view *v);
 
@@ -221,6 +229,7 @@ tn_status tn_copy_part(const tn_view_place *place, const tn_tensor *tensor, uint
                        void *elements, tn_error *err);
 
 uint64_t  tn_view_blocks(const tn_view *v);
+uint64_t  tn_view_block_elements(const tn_view *v);     /* of a view that has ranges: of each but the last */
 tn_status tn_view_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err);
 
 /* An elementwise step directly on a stored part, as streams take it; false: it is another view. */

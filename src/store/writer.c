@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "bytes/sink_set.h"
+#include "bytes/spill.h"
 #include "store/file.h"
 #include "store/record.h"
 #include "tensor/array.h"
@@ -581,6 +582,7 @@ tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *e
     e->size = size;
     if (e->offset != TN_UNPLACED)
         return TN_OK;
+    w->appends = true;
     if (!tn_align_u64(f->end, w->options.align, &e->offset) || !tn_add_u64(e->offset, size, &f->end) ||
         f->end > INT64_MAX)
         return tn_in_file(
@@ -622,8 +624,12 @@ static tn_status append_stored(void *context, const void *data, size_t n, tn_err
 {
     tn_writer *w = context;
     tn_out_entry *e = &w->entries[w->current];
-    tn_status status = tn_writer_put(w, e->file, e->offset + e->size, data, n, err);
     tn_hash_update(&w->hash, data, n);
+    if (tn_writer_is_late(w, e)) {
+        e->size += n;
+        return tn_spill_append(w->late, data, n, err);
+    }
+    tn_status status = tn_writer_put(w, e->file, e->offset + e->size, data, n, err);
     e->size += n;
     if (w->files[e->file].end < e->offset + e->size)
         w->files[e->file].end = e->offset + e->size;
@@ -654,7 +660,9 @@ static tn_status append_swapped(tn_writer *w, unsigned unit, const uint8_t *data
 static tn_status begin_part(tn_writer *w, size_t entry, tn_error *err)
 {
     tn_out_entry *e = &w->entries[entry];
-    TN_TRY(tn_writer_place(w, entry, 0, err));
+    if (!tn_writer_is_late(w, e))
+        TN_TRY(tn_writer_place(w, entry, 0, err));
+    e->size = 0;
     TN_TRY(tn_hash_begin(&w->hash, e->checksum, err));
     if (is_encoded(e))
         TN_TRY(tn_codec_use(&w->encoder, tn_codec_of(e->encoding), err));

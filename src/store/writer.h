@@ -85,6 +85,7 @@ struct tn_writer {
     bool          left;         /* one of them could not be removed */
     void         *state;        /* the format's, in the arena */
     bool          planned;
+    bool          appends;      /* places follow the order of entries, with padding between them */
 
     /* The part being streamed. */
     size_t   current;           /* entry, or SIZE_MAX */
@@ -92,6 +93,7 @@ struct tn_writer {
     tn_hash  hash;
     tn_codec_state encoder;
     tn_buf   whole;             /* small parts to be compressed, until complete */
+    struct tn_spill *late;      /* where stored bytes of entries without a place go meanwhile, or NULL */
     uint8_t *swapped;           /* raw data with its bytes reversed... */
     size_t   unswapped;         /* ...after so many bytes of an incomplete element */
 };
@@ -142,6 +144,12 @@ tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *e
 
 /* Reserves disk space for all entries that have an offset, so that a full disk is noticed now. */
 tn_status tn_writer_reserve(tn_writer *w, tn_error *err);
+
+/* Whether the stored bytes of an entry wait outside of its file. */
+static inline bool tn_writer_is_late(const tn_writer *w, const tn_out_entry *e)
+{
+    return w->late && e->offset == TN_UNPLACED;
+}
 
 /* All bytes of the entry are in the file. */
 void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest);

@@ -112,7 +112,7 @@ static tn_status list_parts(verification *v, tn_walk *walk, tn_error *err)
         for (uint32_t k = 0; k < f->tensors[i].nparts; k++) {
             const tn_part *p = &f->tensors[i].parts[k];
             v->parts[v->count++] = (tn_scan_part){ .tensor = &f->tensors[i], .part = p,
-                                                   .stored_kind = tn_part_checksum(p) };
+                                                   .kind = tn_part_checksum(p) };
             walk->total += p->nbytes;
         }
     }

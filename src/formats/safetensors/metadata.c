@@ -430,6 +430,14 @@ void tn_st_put_record(tn_st_put *p, const char *name, tn_text record, const tn_m
 {
     if (!record.len && !n)
         return;
+    if (!n && p->size && record.len == p->record.len && memcmp(record.ptr, p->record.ptr, record.len) == 0) {
+        put_key(p, TN_ST_RECORD, name);
+        size_t at = p->out->size;
+        if (tn_buf_room(p->out, p->size))
+            tn_buf_put(p->out, p->out->data + p->at, p->size);
+        p->at = at;
+        return;
+    }
     tn_buf json = { 0 };
     tn_buf_putc(&json, '{');
     if (record.len)
@@ -438,7 +446,10 @@ void tn_st_put_record(tn_st_put *p, const char *name, tn_text record, const tn_m
         put_meta_fields(&json, meta, n, true);
     tn_buf_putc(&json, '}');
     put_key(p, TN_ST_RECORD, name);
+    p->at = p->out->size;
     put_value(p, &json);
+    p->record = record;
+    p->size = n ? 0 : p->out->size - p->at;
 }
 
 void tn_st_put_end(tn_st_put *p)

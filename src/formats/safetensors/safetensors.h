@@ -83,6 +83,8 @@ tn_status tn_st_fail_reserved(const char *key, tn_error *err);
 typedef struct tn_st_put {
     tn_buf *out;
     bool    open;
+    tn_text record;             /* the last one... */
+    size_t  at, size;           /* ...and its text: neighbours often have the same */
 } tn_st_put;
 /* items with key NULL are left out */
 void tn_st_put_file(tn_st_put *p, const tn_meta *meta, size_t n, bool fillers);

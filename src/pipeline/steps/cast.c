@@ -35,4 +35,10 @@ static tn_status apply(const tn_view *v, uint64_t first, const uint8_t *in, size
     return tn_view_moved(v, status, err);
 }
 
-const tn_step tn_step_cast = { .name = "cast", .describe = describe, .apply = apply };
+static bool is_steady(const tn_view *v)
+{
+    (void)v;
+    return true;
+}
+
+const tn_step tn_step_cast = { .name = "cast", .describe = describe, .apply = apply, .is_steady = is_steady };

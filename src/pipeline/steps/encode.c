@@ -308,6 +308,17 @@ static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_
     return status;
 }
 
+/* Nothing was searched for: a tile has all that its scale depends on. */
+static bool is_steady(const tn_view *v)
+{
+    const encoding *e = v->state;
+    bool steady = e->job && !e->datatype->is_affine && !e->datatype->has_tensor_scale &&
+                  tn_scaled_pieces(&e->plan) == 1;
+    for (unsigned i = 0; i < PARTS; i++)
+        steady &= !e->parts[i].bytes;
+    return steady;
+}
+
 static void free_encoding(tn_view *v)
 {
     encoding *e = v->state;
@@ -329,5 +340,5 @@ const tn_datatype *tn_encode_datatype(const tn_view *v)
 
 const tn_step tn_step_encode = {
     .name = "encode", .most_parts = PARTS, .describe = describe, .prepare = prepare, .blocks = blocks,
-    .block = block, .free = free_encoding,
+    .block = block, .is_steady = is_steady, .free = free_encoding,
 };

@@ -71,6 +71,29 @@ const tn_tensor *tn_stored_tensor(const tn_view *v);
 tn_status tn_stored_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
                           tn_error *err);
 
+/* The same view of another tensor, like the one it was of (stored.c). */
+void tn_stored_rebind(tn_view *stored, const tn_tensor *tensor);
+
+/* ---- a stored part, read once and in order (stored.c) ---- */
+
+/* The stored view that elementwise steps take their elements from, or NULL if there are other steps. */
+tn_view *tn_view_streamed(tn_view *v);
+
+/* Its data is read once, by ranges that follow one another: what can be checked meanwhile is not checked when
+ * it is prepared.  Before that. */
+void tn_stored_stream(tn_view *stored);
+
+/* Whether threads may take ranges of it, each of its own, and join their checksums. */
+bool tn_stored_splits(const tn_view *stored);
+
+/* Begins elements [first, first + n): all unless it splits.  Ranges of the view are read in order by this
+ * worker until the end, where there is the checksum of these bytes, or of all that is stored.
+ * tn_stored_sum() counts elements of a part in memory, which need no reading. */
+tn_status tn_stored_begin(const tn_view *stored, uint64_t first, uint64_t n, tn_worker *w, tn_error *err);
+void      tn_stored_sum(const tn_view *stored, uint64_t first, uint64_t n, tn_worker *w);
+tn_status tn_stored_end(const tn_view *stored, tn_worker *w, tn_digest *sum, tn_error *err);
+void      tn_stored_rest(tn_worker *w);         /* gives up what was begun, if anything */
+
 /* Scales and zero points of a tensor without a datatype, in the view's arena: from memory or from the file;
  * *zero is NULL if there are none (affine.c). */
 tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **zero, tn_error *err);

@@ -36,6 +36,16 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     return TN_OK;
 }
 
+void tn_stored_rebind(tn_view *v, const tn_tensor *t)
+{
+    tn_spill_free(&v->spill);
+    v->state = (void *)(uintptr_t)t;
+    v->tensor.name = t->name;
+    v->memory = t->parts[0].data;
+    v->reach = v->count && !v->memory && !tn_part_splits(&t->parts[0]) ? TN_REACH_IN_ORDER : TN_REACH_ANY;
+    v->is_prepared = v->is_streamed = false;
+}
+
 static tn_status tick(void *context, tn_error *err)
 {
     return tn_walk_check(context, err);
@@ -141,6 +151,73 @@ tn_status tn_stored_range(const tn_view *v, uint64_t first, size_t n, tn_worker 
         w->streamed = NULL;
     }
     return TN_OK;
+}
+
+/* ---- once, in order ---- */
+
+tn_view *tn_view_streamed(tn_view *v)
+{
+    while (v->step->apply && !v->memory)
+        v = v->input;
+    return v->step == &tn_step_stored ? v : NULL;
+}
+
+/* The kind of checksum that can be computed while the part is read once, in order. */
+static tn_checksum sum_of(const tn_part *p)
+{
+    bool raw = tn_part_splits(p), apart = !tn_part_is_range(p) || tn_stored_more_of(p)->sum.size;
+    return raw && apart ? TN_CHECKSUM_NONE : tn_part_checksum(p);
+}
+
+bool tn_stored_splits(const tn_view *v)
+{
+    const tn_part *p = &tn_stored_tensor(v)->parts[0];
+    return tn_part_splits(p) && sum_of(p) != TN_CHECKSUM_SHA256;
+}
+
+void tn_stored_stream(tn_view *v)
+{
+    const tn_part *p = &tn_stored_tensor(v)->parts[0];
+    v->is_streamed = true;
+    v->is_prepared = sum_of(p) == tn_part_checksum(p);
+}
+
+tn_status tn_stored_begin(const tn_view *v, uint64_t first, uint64_t n, tn_worker *w, tn_error *err)
+{
+    const tn_tensor *t = v->state;
+    const tn_part *p = &t->parts[0];
+    if (v->memory)
+        return tn_hash_begin(&w->hash, sum_of(p), err);
+    w->at = tn_packed_byte(first, v->bits);
+    w->left = 0;
+    w->until = first + n;
+    TN_TRY(tn_stream_open(&w->stream, v->place->file, t, p, w->at, tn_packed_bytes(n, v->bits), sum_of(p), err));
+    w->streamed = v;
+    return TN_OK;
+}
+
+void tn_stored_sum(const tn_view *v, uint64_t first, uint64_t n, tn_worker *w)
+{
+    if (v->memory && n)
+        tn_hash_update(&w->hash, v->memory + tn_packed_byte(first, v->bits),
+                       (size_t)tn_packed_bytes(n, v->bits));
+}
+
+tn_status tn_stored_end(const tn_view *v, tn_worker *w, tn_digest *sum, tn_error *err)
+{
+    *sum = (tn_digest){ .kind = TN_CHECKSUM_NONE };
+    if (v->memory)
+        return tn_hash_end(&w->hash, sum, err);
+    if (v->reach == TN_REACH_IN_ORDER)          /* it was compared with the last range */
+        return TN_OK;
+    TN_TRY(tn_stream_next(&w->stream, &w->window, &w->left, err));      /* nothing is left */
+    return tn_stream_digest(&w->stream, sum, err);
+}
+
+void tn_stored_rest(tn_worker *w)
+{
+    tn_worker_rest(w);
+    tn_hash_free(&w->hash);
 }
 
 static bool strided(const tn_view *v, tn_strided *s)

@@ -1,0 +1,53 @@
+/* pipeline/plan.h - the inside of tn_plan. */
+#ifndef TN_PIPELINE_PLAN_H
+#define TN_PIPELINE_PLAN_H
+
+#include "base/sealed.h"
+#include "pipeline/run.h"
+
+#include <tenon/plan.h>
+
+struct tn_plan {
+    const tn_file      *in;
+    tn_file            *own;        /* the same, if the plan opened it; else NULL */
+    const char         *in_path, *out_path;
+    tn_convert_options  o;
+    tn_create_options   create;
+    tn_arena            arena;
+    tn_arena            scratch;    /* of the view that is being planned */
+    tn_writer          *writer;     /* NULL once it is published */
+    tn_walk             walk;       /* with the chosen tensors */
+    tn_selection        selection;
+    tn_tensor_plan    **plans;      /* what becomes of each; NULL: of most, nothing */
+    tn_plan_place       place, quiet;
+    struct { const tn_tensor *source; tn_tensor_plan *plan; } recent[16];  /* others may be like these */
+    size_t              count;      /* of those chosen tensors that are planned */
+    tn_run              run;
+};
+
+/* tn_plan_make(); with a descriptor (not -1) the output goes there and `path` stands for it in messages. */
+tn_status tn_plan_make_into(const tn_file *file, const char *path, int fd, const tn_convert_options *options,
+                            tn_plan **plan, tn_error *err);
+
+/* What a plan in a file is made anew from. */
+typedef struct tn_plan_head {
+    const char        *format, *tenon, *output, *container;
+    const char       **input;
+    size_t             ninput;
+    tn_create_options  create;
+    tn_convert_options o;           /* with all that follows */
+    const char       **only, **rename;
+    tn_rule           *rules;
+    tn_format_option  *format_options;
+} tn_plan_head;
+
+/* Reads it from the JSON text of a plan; what it points to is in the arena and in the text. */
+tn_status tn_plan_read_head(const void *text, size_t n, tn_arena *arena, tn_plan_head *head, tn_error *err);
+
+/* Bytes of a piece, about; tests make it small. */
+extern TN_RELRO uint64_t tn_piece_bytes;
+
+/* Makes pieces [first, first + n) as one list. */
+tn_status tn_plan_run_some(tn_plan *plan, size_t first, size_t n, tn_error *err);
+
+#endif
