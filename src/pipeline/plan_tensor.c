@@ -640,7 +640,8 @@ static bool copy_tensor(tn_arena *arena, const tn_view *v, tn_tensor *t)
     *t = v->tensor;
     t->parts = parts;
     t->shape = copy_shape(arena, t->rank, t->shape);
-    bool good = parts && t->shape && (scaling || !v->tensor.scaling);
+    t->layout = t->layout ? tn_arena_text(arena, t->layout, strlen(t->layout)) : NULL;
+    bool good = parts && t->shape && !t->layout == !v->tensor.layout && (scaling || !v->tensor.scaling);
     if (good && scaling && scaling->datatype) {
         scaling->datatype = tn_arena_text(arena, scaling->datatype, strlen(scaling->datatype));
         good = scaling->datatype != NULL;

@@ -477,6 +477,43 @@ static void compressed_codes_are_sliced_beside_their_scales(void)
     tn_close(f);
 }
 
+static const tn_rule layouts[] = { { "layout", "a.0=NC,from=NC" }, { "layout", "a.1=CN,from=CN" } };
+
+/* in.zt has tensors with layouts, and is converted by one more rule. */
+static tn_status convert_layouts(const tn_rule *rule, tn_error *err)
+{
+    static const tn_create_options create = { .size = sizeof create, .replace = true };
+    tn_convert_options o = { .size = sizeof o, .create = &create, .rules = layouts, .nrules = 2 };
+    CHECK(convert_by(layouts, 2, err) == TN_OK);
+    tn_file *f = open_file("out.zt");
+    o.rules = rule;
+    o.nrules = 1;
+    tn_status status = tn_convert(f, in_folder("new.zt").text, &o, NULL, err);
+    tn_close(f);
+    return status;
+}
+
+static void layouts_lose_the_letters_of_dimensions_that_go(void)
+{
+    static const tn_rule index = { "slice", "a.*=0" }, turn = { "transpose", "a.*=1,0" };
+    static const char *const expected[2][2] = { { "C", "N" }, { "CN", "NC" } };
+    for (int i = 0; i < 2; i++) {
+        CHECK(convert_layouts(i ? &turn : &index, NULL) == TN_OK);
+        tn_file *f = open_file("new.zt");
+        CHECK(strcmp(tn_file_find(f, "a.0")->layout, expected[i][0]) == 0);
+        CHECK(strcmp(tn_file_find(f, "a.1")->layout, expected[i][1]) == 0);
+        tn_close(f);
+    }
+}
+
+static void tensors_of_different_layouts_are_not_joined(void)
+{
+    static const tn_rule join = { "concat", "c=a.*" };
+    tn_error err = { .text = "" };
+    CHECK(convert_layouts(&join, &err) == TN_ERR_ARGUMENT);
+    CHECK(strstr(line_of(&err), "expected tensors of one layout to join but found NC and CN of \"a.1\""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,6 +526,8 @@ int main(void)
         IN_FOLDER(stars_are_matched_without_trying_all_that_they_could_be),
         IN_FOLDER(a_step_beyond_the_dimension_takes_one_index),
         IN_FOLDER(compressed_codes_are_sliced_beside_their_scales),
+        IN_FOLDER(layouts_lose_the_letters_of_dimensions_that_go),
+        IN_FOLDER(tensors_of_different_layouts_are_not_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

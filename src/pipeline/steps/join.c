@@ -75,6 +75,9 @@ static tn_status check_alike(const tn_view *a, const tn_view *b, const tn_joinin
         return tn_fail(err, TN_ERR_ARGUMENT, "expected tensors of one type to join but found %s and %s of %s",
                        tn_dtype_get(a->parts[0].array.dtype)->name,
                        tn_dtype_get(b->parts[0].array.dtype)->name, tn_quote_z(b->tensor.name).text);
+    if (a->tensor.layout && b->tensor.layout && strcmp(a->tensor.layout, b->tensor.layout) != 0)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected tensors of one layout to join but found %s and %s of %s",
+                       a->tensor.layout, b->tensor.layout, tn_quote_z(b->tensor.name).text);
     bool alike = a->tensor.rank == b->tensor.rank;
     for (uint32_t i = 0; i < a->tensor.rank && alike; i++)
         alike = tn_view_shape(a)[i] == tn_view_shape(b)[i] || (!how->is_new && (int32_t)i == how->axis);
