@@ -219,15 +219,33 @@ static void add_formed(const tn_plan *c, size_t i, tn_kept *kept)
     tn_kept_add_as(kept, c->walk.tensors[i], decoded);
 }
 
+/* All that a tensor is made of, unless it was counted for another. */
+static void add_sources(const tn_plan *c, const tn_origin *o, bool *counted, tn_kept *kept)
+{
+    for (uint32_t i = 0; i < o->ninputs; i++)
+        add_sources(c, o->inputs[i], counted, kept);
+    bool *before = o->source ? &counted[o->source - c->in->tensors] : NULL;
+    for (uint32_t k = 0; before && !*before && k < o->source->nparts; k++)
+        tn_kept_add_part(kept, o->source, &o->source->parts[k]);
+    if (before)
+        *before = true;
+}
+
 static tn_status check_kept(const tn_plan *c, tn_error *err)
 {
     tn_kept kept = { .max_bytes = c->o.max_bytes };
+    bool *counted = calloc(c->in->count + 1, sizeof *counted);
+    TN_NEED(counted, err);
     for (size_t i = 0; i < c->count; i++) {
-        if (c->plans[i] && c->plans[i]->is_formed && c->plans[i]->makes_parts)
+        const tn_tensor_plan *plan = c->plans[i];
+        if (plan && plan->is_formed && plan->makes_parts)
             add_formed(c, i, &kept);
+        else if (plan && plan->rules.origin)
+            add_sources(c, plan->rules.origin, counted, &kept);
         else
             add_decoded(c, i, &kept);
     }
+    free(counted);
     return tn_kept_check(&kept, err);
 }
 

@@ -514,6 +514,28 @@ static void tensors_of_different_layouts_are_not_joined(void)
     CHECK(strstr(line_of(&err), "expected tensors of one layout to join but found NC and CN of \"a.1\""));
 }
 
+static void all_that_is_joined_is_decoded_and_what_is_cut_once(void)
+{
+    static const uint8_t zeros[1 << 16];
+    static const tn_rule rules[] = { { "concat", "w=w.*" }, { "split", "w.0=p.*,unstack=0" } };
+    simple tensors[4];
+    for (int i = 0; i < 4; i++)
+        tensors[i] = (simple){ .name = (const char *[]){ "w.0", "w.1", "w.2", "w.3" }[i], .dtype = TN_UINT8,
+                               .rank = 2, .shape = { 16, 1 << 12 }, .data = zeros };
+    for (int i = 0; i < 2; i++) {
+        tn_error err = { .text = "" };
+        write_file("in.zt", (tn_create_options){ .replace = true, .encoding = TN_ENCODING_ZSTD }, tensors,
+                   i ? 1 : 4);
+        tn_file *f = open_file("in.zt");
+        const tn_convert_options o = { .size = sizeof o, .rules = &rules[i], .nrules = 1, .max_bytes = 100000,
+                                       .encoding = TN_CHOOSE };
+        tn_status status = tn_convert(f, in_folder("out.zt").text, &o, NULL, &err);
+        CHECK(status == (i ? TN_OK : TN_ERR_LIMIT));
+        CHECK(i || strstr(line_of(&err), "4 tensors, the largest is \"w.0\""));
+        tn_close(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -528,6 +550,7 @@ int main(void)
         IN_FOLDER(compressed_codes_are_sliced_beside_their_scales),
         IN_FOLDER(layouts_lose_the_letters_of_dimensions_that_go),
         IN_FOLDER(tensors_of_different_layouts_are_not_joined),
+        IN_FOLDER(all_that_is_joined_is_decoded_and_what_is_cut_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
