@@ -232,7 +232,7 @@ const command cmd_compare_types = {
     .name = "compare-types",
     .operands = "FILE",
     .summary = "Compare datatypes: what each would do to the values.",
-    .about = "Quantizes all dense float tensors, writes nothing, and prints one line per\n"
+    .about = "Quantizes all float tensors, writes nothing, and prints one line per\n"
              "datatype: bits per value with scales, signal to quantization noise ratio (SQNR,\n"
              "higher is better), largest error, share of saturated values, share of nonzero\n"
              "values that become zero, and the tensor with the lowest SQNR.  \"tenon datatypes\"\n"

@@ -27,13 +27,19 @@ static tn_status check_tensor(const tn_file *file, const tn_tensor *t, tn_error 
     return t->nparts ? TN_OK : tn_fail(err, TN_ERR_ARGUMENT, "expected a tensor with parts but found none");
 }
 
+static void free_spills(tn_opened *o)
+{
+    for (unsigned k = 0; k < TN_MAX_PARTS; k++)
+        tn_spill_free(&o->spills[k]);
+    o->whole = NULL;
+}
+
 static void free_opened(tn_opened *o)
 {
     while (o) {
         tn_opened *next = o->next;
         tn_worker_free(&o->worker);
-        for (unsigned k = 0; k < TN_MAX_PARTS; k++)
-            tn_spill_free(&o->spills[k]);
+        free_spills(o);
         tn_pool_free(o->pool);
         tn_arena_free(&o->arena);
         free(o);
@@ -184,10 +190,9 @@ static tn_status fill_parts(tn_view *v, tn_opened *o, tn_error *err)
 {
     if (o->whole == v)
         return TN_OK;
-    for (uint32_t k = 0; k < v->tensor.nparts; k++) {
-        tn_spill_free(&o->spills[k]);
+    free_spills(o);
+    for (uint32_t k = 0; k < v->tensor.nparts; k++)
         TN_TRY(tn_spill_make(&o->spills[k], NULL, v->parts[k].nbytes, err));
-    }
     TN_TRY(tn_pool_run(o->pool, tn_view_blocks(v), &(tn_ordered){ .work = put_block, .context = v }, err));
     o->whole = v;
     return TN_OK;
@@ -197,12 +202,18 @@ static tn_status fill_parts(tn_view *v, tn_opened *o, tn_error *err)
 static tn_status copy_part(const tn_view *v, tn_opened *o, uint32_t k, tn_error *err)
 {
     const tn_tensor *t = tn_stored_tensor(v);
+    if (o->whole != v)
+        free_spills(o);
+    o->whole = v;
     if (o->spills[k].bytes || !v->parts[k].nbytes)
         return TN_OK;
     if (o->place.file)
         TN_TRY(tn_kept_check_part(o->place.file, t, &t->parts[k], err));
     TN_TRY(tn_spill_make(&o->spills[k], NULL, v->parts[k].nbytes, err));
-    return tn_copy_part(&o->place, t, k, v->parts[k].array.dtype, o->spills[k].bytes, err);
+    tn_status status = tn_copy_part(&o->place, t, k, v->parts[k].array.dtype, o->spills[k].bytes, err);
+    if (status)
+        tn_spill_free(&o->spills[k]);
+    return status;
 }
 
 /* The view whose elements others change one by one. */

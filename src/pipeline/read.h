@@ -10,7 +10,7 @@ typedef struct tn_opened {
     tn_pool          *pool;     /* of one thread, for the floating-point environment */
     tn_worker         worker, *workers[1];
     bool              was_read; /* in order: the next time all goes into a spill */
-    const tn_view    *whole;    /* its parts are in these spills; or NULL */
+    const tn_view    *whole;    /* parts of this one are in the spills; or NULL */
     tn_spill          spills[TN_MAX_PARTS];
     struct tn_opened *next;     /* of other inputs of the view, which are closed with it; or NULL */
 } tn_opened;

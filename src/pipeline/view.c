@@ -106,7 +106,7 @@ static void begin_as_input(tn_view *v, tn_view **inputs, uint32_t n)
     v->index_change = first->index_change;
     for (uint32_t i = 0; i < n; i++) {
         v->reach = inputs[i]->reach > v->reach ? inputs[i]->reach : v->reach;
-        v->depth = inputs[i]->depth >= v->depth ? inputs[i]->depth + 1 : v->depth;
+        v->depth = inputs[i]->depth >= v->depth ? (uint8_t)(inputs[i]->depth + 1) : v->depth;
         v->is_moved |= inputs[i]->is_moved;
     }
     for (uint32_t k = 0; k < v->tensor.nparts; k++)     /* made anew, or copied from the input */
@@ -134,6 +134,8 @@ tn_status tn_view_stored_part(const tn_view_place *place, const tn_tensor *tenso
                               tn_arena *arena, tn_view **view, tn_error *err)
 {
     const tn_part *p = &tensor->parts[k];
+    if (tensor->form == TN_FORM_DENSE && tensor->nparts == 1)
+        return tn_view_stored(place, tensor, arena, view, err);
     tn_tensor *alone = tn_arena_zalloc(arena, 1, sizeof *alone);
     if (!alone)
         return tn_fail_nomem(err);
@@ -152,7 +154,10 @@ static void release(tn_view *v)
 {
     if (v->step->release)
         v->step->release(v);
-    tn_spill_free(&v->spill);
+    if (v->filled)
+        tn_spill_free(&v->filled->spill);
+    free(v->filled);
+    v->filled = NULL;
     v->memory = v->ninputs || !v->tensor.nparts ? NULL : tn_stored_tensor(v)->parts[0].data;
     v->is_prepared = false;
 }
@@ -190,7 +195,7 @@ bool tn_view_has_ranges(const tn_view *v)
 
 tn_quantize_stats tn_view_report(const tn_view *v)
 {
-    tn_quantize_stats all = v->report;
+    tn_quantize_stats all = v->filled ? v->filled->report : (tn_quantize_stats){ 0 };
     for (uint32_t i = 0; i < v->ninputs; i++) {
         tn_quantize_stats more = tn_view_report(v->inputs[i]);
         tn_quantize_stats_add(&all, &more);
@@ -210,7 +215,7 @@ static tn_status fill(void *context, uint64_t block, tn_pool_use use, tn_error *
     tn_part_bytes out[TN_MAX_PARTS] = { 0 };
     tn_status status = tn_view_block(f->view, block, f->p->workers[use.scratch], out, err);
     if (!status && out[0].size)
-        memcpy(f->view->spill.bytes + out[0].offset, out[0].bytes, (size_t)out[0].size);
+        memcpy(f->view->filled->spill.bytes + out[0].offset, out[0].bytes, (size_t)out[0].size);
     f->results[use.result] = f->p->workers[use.scratch]->report;
     return status;
 }
@@ -219,8 +224,17 @@ static tn_status filled(void *context, uint64_t block, unsigned result, tn_error
 {
     const filling *f = context;
     (void)block;
-    tn_quantize_stats_add(&f->view->report, &f->results[result]);
+    tn_quantize_stats_add(&f->view->filled->report, &f->results[result]);
     return tn_walk_check(f->view->place->walk, err);
+}
+
+tn_status tn_view_new_filled(tn_view *v, tn_error *err)
+{
+    if (v->filled)              /* of an attempt that failed */
+        tn_spill_free(&v->filled->spill);
+    else
+        v->filled = calloc(1, sizeof *v->filled);
+    return v->filled ? TN_OK : tn_fail_nomem(err);
 }
 
 tn_status tn_view_fill(tn_view *v, const tn_preparing *p, tn_error *err)
@@ -232,12 +246,14 @@ tn_status tn_view_fill(tn_view *v, const tn_preparing *p, tn_error *err)
     f.results = calloc(tn_pool_results(p->pool), sizeof *f.results);
     tn_status status = f.results ? TN_OK : tn_fail_nomem(err);
     if (!status)
-        status = tn_spill_make(&v->spill, v->place->beside, v->parts[0].nbytes, err);
+        status = tn_view_new_filled(v, err);
+    if (!status)
+        status = tn_spill_make(&v->filled->spill, v->place->beside, v->parts[0].nbytes, err);
     if (!status)
         status = tn_pool_run(p->pool, tn_view_blocks(v), &task, err);
     free(f.results);
     if (!status)
-        v->memory = v->spill.bytes ? v->spill.bytes : (const uint8_t *)"";
+        v->memory = v->filled->spill.bytes ? v->filled->spill.bytes : (const uint8_t *)"";
     return status;
 }
 

@@ -112,30 +112,38 @@ typedef struct tn_step {
     void      (*free)(tn_view *v);      /* of v->state; may be NULL */
 } tn_step;
 
-struct tn_view {
+/* All of the first part, and what quantizing did to it. */
+typedef struct tn_filled {
+    tn_spill          spill;
+    tn_quantize_stats report;
+} tn_filled;
+
+struct tn_view {                /* small: a conversion has one for each of very many tensors */
     const tn_step *step;
     tn_view      **inputs;
-    uint32_t       ninputs;     /* 0: it is stored */
     tn_view       *input;       /* the first, or NULL */
     const tn_view_place *place;
     tn_arena      *arena;       /* of all views of a tensor */
-    unsigned       depth;       /* steps before it */
     tn_tensor      tensor;      /* what comes out... */
     tn_part       *parts;       /* ...its parts; one with data is complete, others are made */
     uint64_t       count;       /* elements of the first part, with padding */
-    unsigned       bits;        /* of one of them */
-    tn_reach       reach;
     uint64_t       grain;       /* elements of the first part that are best made at a time; 0: a window */
     const tn_change *index_change;      /* of the elements of the second part, or NULL */
-    bool           is_moved;    /* elements have other indices than in the file */
     const uint8_t *memory;      /* all of the first part, once there is such a thing; or NULL */
-    tn_spill       spill;
-    tn_quantize_stats report;   /* of blocks that are in the spill */
+    tn_filled     *filled;      /* where that is, if it was made or decoded; or NULL */
+    void          *state;       /* of the step */
+    uint32_t       ninputs;     /* 0: it is stored */
+    unsigned       holders;     /* see tn_view_hold() */
+    unsigned       bits;        /* of an element of the first part */
+    uint8_t        depth;       /* steps before it */
+    uint8_t        reach;       /* tn_reach */
+    bool           is_moved;    /* elements have other indices than in the file */
     bool           is_prepared;
     bool           is_streamed; /* a stored part that is read in order, between begin and end */
-    unsigned       holders;     /* see tn_view_hold() */
-    void          *state;       /* of the step */
 };
+
+/* Makes v->filled, with an empty spill. */
+tn_status tn_view_new_filled(tn_view *v, tn_error *err);
 
 /* The tensor as it is in the file.  The place lives as long as the view. */
 tn_status tn_view_stored(const tn_view_place *place, const tn_tensor *tensor, tn_arena *arena, tn_view **view,

@@ -17,8 +17,7 @@ typedef struct pair {
     tn_difference difference;   /* what there is to report */
     tn_distance   distance;
     bool          by_value;     /* one has scales: values are compared, not parts */
-    tn_view     **views;        /* of A and B: their values, or each part; or NULL */
-    uint32_t      nviews;
+    tn_view      *values[2];    /* by value: those of A and B */
     uint64_t      equal_bytes;  /* of items with equal chunks, which are read again if the pair differs */
 } pair;
 
@@ -35,6 +34,7 @@ typedef struct side {
 /* The scratch of a worker. */
 typedef struct sides {
     side       side[2];
+    tn_arena   arena;           /* views of parts, for one item */
     tn_limiter limiter;         /* of B, where it is scaled by a datatype */
     uint64_t   left;            /* elements still to come */
 } sides;
@@ -121,18 +121,22 @@ static const tn_tensor *tensor_of(const pair *p, int i)
     return i ? p->difference.b : p->difference.a;
 }
 
-static void choose_sides(const comparison *c, const tn_item *it, sides *s)
+static tn_status choose_sides(const comparison *c, const tn_item *it, sides *s, tn_error *err)
 {
     const pair *p = &c->pairs[it->subject];
+    s->left = it->n;
+    s->side[1].is_held = false;
     for (int i = 0; i < 2; i++) {
         side *one = &s->side[i];
-        one->view = p->views[2 * it->part + (uint32_t)i];
-        one->is_held = false;
+        one->view = p->values[i];
         one->at = it->from;
         one->end = it->from + it->n;
         one->size = 0;
+        one->is_held = false;
+        if (!p->by_value)
+            TN_TRY(tn_view_stored_part(&c->places[i], tensor_of(p, i), it->part, &s->arena, &one->view, err));
     }
-    s->left = it->n;
+    return TN_OK;
 }
 
 /* Values that are computed from several parts need windows only now; those of both streams, if there are
@@ -239,9 +243,11 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *res
     sides *s = scratch;
     outcome *found = result;
     chunk both = { .at = it->from };
+    tn_arena_mark mark = s->arena;
     *found = (outcome){ 0 };
-    choose_sides(c, it, s);
-    tn_status status = open_sides(s, err);
+    tn_status status = choose_sides(c, it, s, err);
+    if (!status)
+        status = open_sides(s, err);
     if (!status)
         status = begin_limits(s, &found->distance, err);
     while (!status) {
@@ -250,8 +256,10 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *res
             break;
         add_chunk(s, &both, c->again, found);
     }
-    for (int i = 0; i < 2 && s->side[i].is_held; i++)
-        tn_view_leave(s->side[i].view, &s->side[i].worker);
+    for (int i = 0; i < 2; i++)
+        if (s->side[i].is_held)
+            tn_view_leave(s->side[i].view, &s->side[i].worker);
+    tn_arena_rewind(&s->arena, mark);
     return status;
 }
 
@@ -288,17 +296,29 @@ static void choose_again(comparison *c)
 /* ---- what to compare ---- */
 
 /* Elements of a pair: progress counts the bytes of A. */
-static tn_status cut(comparison *c, size_t number, uint32_t part, tn_error *err)
+static tn_status cut(comparison *c, tn_item whole, bool splits, unsigned bits, tn_error *err)
 {
-    pair *p = &c->pairs[number];
-    const tn_view *a = p->views[2 * part], *b = p->views[2 * part + 1];
-    const tn_item whole = { .subject = number, .part = part, .n = a->count };
-    bool splits = a->reach == TN_REACH_ANY && b->reach == TN_REACH_ANY;
     if (!whole.n)
         return TN_OK;
-    c->walk.total += tn_packed_bytes(whole.n, tn_view_bits_read(a));
-    p->difference.elements += whole.n;
-    return tn_items_cut(&c->items, whole, splits ? TN_SPAN : 0, tn_view_bits_read(a), err);
+    c->walk.total += tn_packed_bytes(whole.n, bits);
+    c->pairs[whole.subject].difference.elements += whole.n;
+    return tn_items_cut(&c->items, whole, splits ? TN_SPAN : 0, bits, err);
+}
+
+static tn_status cut_values(comparison *c, size_t number, tn_error *err)
+{
+    const tn_view *a = c->pairs[number].values[0], *b = c->pairs[number].values[1];
+    const tn_item whole = { .subject = number, .n = a->count };
+    return cut(c, whole, a->reach == TN_REACH_ANY && b->reach == TN_REACH_ANY, tn_view_bits_read(a), err);
+}
+
+static tn_status cut_part(comparison *c, size_t number, uint32_t part, tn_error *err)
+{
+    const tn_difference *d = &c->pairs[number].difference;
+    const tn_part *a = &d->a->parts[part], *b = &d->b->parts[part];
+    tn_item whole = { .subject = number, .part = part };
+    tn_shape_count(a->array.rank, a->array.shape, &whole.n);
+    return cut(c, whole, tn_part_splits(a) && tn_part_splits(b), tn_dtype_get(a->array.dtype)->bits, err);
 }
 
 static bool unread(comparison *c, pair *p, const tn_error *err)
@@ -344,24 +364,6 @@ static bool comparable(comparison *c, pair *p)
     return true;
 }
 
-static tn_status new_views(comparison *c, pair *p, uint32_t parts, tn_error *err)
-{
-    p->views = tn_arena_zalloc(&c->arena, parts, 2 * sizeof *p->views);
-    if (!p->views)
-        return tn_fail_nomem(err);
-    p->nviews = 2 * parts;
-    return TN_OK;
-}
-
-static tn_status plan_part(comparison *c, size_t number, uint32_t k, tn_error *err)
-{
-    pair *p = &c->pairs[number];
-    for (uint32_t i = 0; i < 2; i++)
-        TN_TRY(tn_view_stored_part(&c->places[i], tensor_of(p, (int)i), k, &c->arena, &p->views[2 * k + i],
-                                   err));
-    return cut(c, number, k, err);
-}
-
 static tn_status plan_values(comparison *c, pair *p, int i, tn_error *err)
 {
     const tn_tensor *t = tensor_of(p, i);
@@ -369,7 +371,7 @@ static tn_status plan_values(comparison *c, pair *p, int i, tn_error *err)
     TN_TRY(tn_view_stored(&c->places[i], t, &c->arena, &v, err));
     TN_TRY(tn_kept_check_spilled(c->places[i].file, t, &t->parts[0], err));
     TN_TRY(tn_view_add_values(&v, TN_UNKNOWN, err));
-    p->views[i] = v;
+    p->values[i] = v;
     return TN_OK;
 }
 
@@ -383,7 +385,6 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
              !tn_form_is_sparse(b->form);
     if (!*found)
         return TN_OK;
-    TN_TRY(new_views(c, p, 1, err));
     for (int i = 0; i < 2; i++) {
         tn_status status = tn_keep_scales(&c->held[i], tensor_of(p, i), err);
         if (status)
@@ -429,12 +430,11 @@ static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b,
     if (!status)
         status = find_values(c, p, &by_value, err);
     if (by_value && !status)
-        return cut(c, number, 0, err);
+        return cut_values(c, number, err);
     if (status || p->by_value || !comparable(c, p))
         return status;
-    status = new_views(c, p, a->nparts, err);
     for (uint32_t k = 0; k < a->nparts && !status; k++)
-        status = plan_part(c, number, k, err);
+        status = cut_part(c, number, k, err);
     return status;
 }
 
@@ -475,6 +475,7 @@ static void free_sides(void *scratch)
     for (int i = 0; i < 2; i++)
         tn_worker_free(&s->side[i].worker);
     tn_limiter_free(&s->limiter);
+    tn_arena_free(&s->arena);
 }
 
 static tn_status run(comparison *c, tn_error *err)
@@ -521,8 +522,8 @@ static size_t report_pairs(comparison *c, tn_compare_fn report)
 static void free_pairs(comparison *c)
 {
     for (size_t i = 0; i < c->npairs; i++)
-        for (uint32_t k = 0; k < c->pairs[i].nviews; k++)
-            tn_view_free(c->pairs[i].views[k]);
+        for (int k = 0; k < 2; k++)
+            tn_view_free(c->pairs[i].values[k]);
     free(c->pairs);
 }
 

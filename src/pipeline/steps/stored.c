@@ -38,7 +38,8 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
 
 void tn_stored_rebind(tn_view *v, const tn_tensor *t)
 {
-    tn_spill_free(&v->spill);
+    if (v->filled)
+        tn_spill_free(&v->filled->spill);
     v->state = (void *)(uintptr_t)t;
     v->tensor.name = t->name;
     v->memory = t->parts[0].data;
@@ -65,11 +66,11 @@ static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
         return TN_OK;
     tn_kept kept = { .max_bytes = v->place->max_bytes ? v->place->max_bytes : v->place->file->max_bytes };
     tn_kept_add_part(&kept, t, part);
-    tn_status status = tn_kept_check(&kept, err);
-    if (!status)
-        status = tn_load_part(&loading, part, &v->spill, err);
-    v->memory = v->spill.bytes;
-    return status;
+    TN_TRY(tn_kept_check(&kept, err));
+    TN_TRY(tn_view_new_filled(v, err));
+    TN_TRY(tn_load_part(&loading, part, &v->filled->spill, err));
+    v->memory = v->filled->spill.bytes;
+    return TN_OK;
 }
 
 /* Begins at an element, or where the data does. */
