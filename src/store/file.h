@@ -167,6 +167,9 @@ tn_status tn_tensor_settle(const tn_file *file, const tn_tensor *tensor, tn_stat
 /* The path for messages about the file; "" for several files. */
 const char *tn_file_path(const tn_file *file);
 
+/* Keys are not compared. */
+bool tn_meta_same_value(const tn_meta *a, const tn_meta *b);
+
 /* If the error has a tensor but no file: notes which of several files has the tensor. */
 tn_status tn_file_name_member(const tn_file *file, tn_status status, tn_error *err);
 

@@ -139,7 +139,7 @@ static tn_status index_names(joining *j, tn_error *err)
 
 static const char *meta_key(const void *owner, size_t i) { return ((const joining *)owner)->meta[i].key; }
 
-static bool same_value(const tn_meta *a, const tn_meta *b)
+bool tn_meta_same_value(const tn_meta *a, const tn_meta *b)
 {
     if (!a->text != !b->text)
         return false;
@@ -164,7 +164,7 @@ static tn_status join_member_meta(joining *j, const tn_file *f, tn_error *err)
             j->meta[j->nmeta] = f->meta[i];
             if (tn_names_add(&j->keys, j, meta_key, j->nmeta++) == TN_NAMES_NOMEM)
                 return tn_fail_nomem(err);
-        } else if (!same_value(&j->meta[known], &f->meta[i])) {
+        } else if (!tn_meta_same_value(&j->meta[known], &f->meta[i])) {
             both = tn_arena_printf(&j->all->arena, "two values of metadata %s", f->meta[i].key);
             if (!both)
                 return tn_fail_nomem(err);

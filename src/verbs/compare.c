@@ -86,10 +86,7 @@ static const tn_meta **sorted_meta(const tn_meta *meta, size_t n)
 
 static bool same_item(const tn_meta *a, const tn_meta *b)
 {
-    if (strcmp(a->key, b->key) != 0 || !a->text != !b->text)
-        return false;
-    return a->text ? strcmp(a->text, b->text) == 0
-                   : a->cbor_size == b->cbor_size && memcmp(a->cbor, b->cbor, a->cbor_size) == 0;
+    return strcmp(a->key, b->key) == 0 && tn_meta_same_value(a, b);
 }
 
 /* Order does not count. */

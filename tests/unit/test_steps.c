@@ -536,6 +536,28 @@ static void all_that_is_joined_is_decoded_and_what_is_cut_once(void)
     }
 }
 
+static void metadata_of_joined_tensors_is_not_lost(void)
+{
+    static const tn_rule rule = { "concat", "w=w.*" };
+    static const tn_meta meta[] = { { .key = "k", .text = "1" }, { .key = "k", .text = "2" } };
+    static const uint8_t data[1];
+    simple tensors[] = {
+        { .name = "w.0", .dtype = TN_UINT8, .rank = 1, .shape = { 1 }, .data = data, .meta = meta, .nmeta = 1 },
+        { .name = "w.1", .dtype = TN_UINT8, .rank = 1, .shape = { 1 }, .data = data, .nmeta = 1 },
+    };
+    for (int i = 0; i < 3; i++) {       /* another value, another value that may be dropped, the same */
+        tn_error err = { .text = "" };
+        const tn_create_options create = { .size = sizeof create, .replace = true, .drop_metadata = i == 1 };
+        const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &rule, .nrules = 1 };
+        tensors[1].meta = &meta[i < 2];
+        write_file("in.zt", (tn_create_options){ .replace = true }, tensors, 2);
+        tn_file *f = open_file("in.zt");
+        CHECK(tn_convert(f, in_folder("out.zt").text, &o, NULL, &err) == (i ? TN_OK : TN_ERR_LOSS));
+        CHECK(i || strstr(line_of(&err), "tensor \"w.1\": its metadata is not that of \"w.0\""));
+        tn_close(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -551,6 +573,7 @@ int main(void)
         IN_FOLDER(layouts_lose_the_letters_of_dimensions_that_go),
         IN_FOLDER(tensors_of_different_layouts_are_not_joined),
         IN_FOLDER(all_that_is_joined_is_decoded_and_what_is_cut_once),
+        IN_FOLDER(metadata_of_joined_tensors_is_not_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
