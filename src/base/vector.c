@@ -57,6 +57,19 @@ uint8_t *tn_buf_room(tn_buf *b, size_t n)
     return reserve(b, n ? n : 1) ? b->data + b->size : NULL;
 }
 
+void tn_buf_put_int(tn_buf *b, int64_t value)
+{
+    char text[20];
+    size_t at = sizeof text;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do
+        text[--at] = (char)('0' + left % 10);
+    while ((left /= 10));
+    if (value < 0)
+        tn_buf_putc(b, '-');
+    tn_buf_put(b, text + at, sizeof text - at);
+}
+
 void tn_buf_puts(tn_buf *b, const char *text)
 {
     tn_buf_put(b, text, strlen(text));

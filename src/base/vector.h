@@ -24,6 +24,7 @@ void tn_buf_puts(tn_buf *b, const char *text);
 void tn_buf_putc(tn_buf *b, char c);
 uint8_t *tn_buf_room(tn_buf *b, size_t n);      /* for n bytes at the end, which are not counted; NULL: bad */
 void tn_buf_fill(tn_buf *b, uint8_t byte, size_t n);
+void tn_buf_put_int(tn_buf *b, int64_t value);      /* decimal */
 void tn_buf_put_le(tn_buf *b, uint64_t value, unsigned n);     /* n bytes, little-endian */
 __attribute__((format(printf, 2, 3)))
 void tn_buf_printf(tn_buf *b, const char *format, ...);

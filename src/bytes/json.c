@@ -686,8 +686,11 @@ void tn_json_put_key(tn_buf *b, const char *key)
 void tn_json_put_shape(tn_buf *b, uint32_t rank, const int64_t *shape)
 {
     tn_buf_putc(b, '[');
-    for (uint32_t i = 0; i < rank; i++)
-        tn_buf_printf(b, i ? ",%lld" : "%lld", (long long)shape[i]);
+    for (uint32_t i = 0; i < rank; i++) {
+        if (i)
+            tn_buf_putc(b, ',');
+        tn_buf_put_int(b, shape[i]);
+    }
     tn_buf_putc(b, ']');
 }
 

@@ -67,6 +67,31 @@ static void a_size_that_overflows_is_a_failure(void)
     tn_buf_free(&b);
 }
 
+static void numbers_are_written_as_printf_writes_them(void)
+{
+    const int64_t values[] = { 0, 7, -7, 10, 4294967296, INT64_MAX, INT64_MIN };
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        char expected[32];
+        tn_buf b = { 0 };
+        snprintf(expected, sizeof expected, "%lld", (long long)values[i]);
+        tn_buf_put_int(&b, values[i]);
+        tn_buf_putc(&b, '\0');
+        assert_string_equal((const char *)b.data, expected);
+        tn_buf_free(&b);
+    }
+}
+
+static void room_is_not_counted(void)
+{
+    tn_buf b = { 0 };
+    uint8_t *to = tn_buf_room(&b, 100);
+    CHECK(to && b.size == 0);
+    memset(to, 1, 100);
+    CHECK(tn_buf_room(&b, 0) && b.size == 0 && !b.bad);
+    CHECK(!tn_buf_room(&b, SIZE_MAX) && b.bad);
+    tn_buf_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -75,6 +100,8 @@ int main(void)
         TEST(bytes_are_put_one_behind_the_other),
         TEST(a_string_that_failed_stays_failed),
         TEST(a_size_that_overflows_is_a_failure),
+        TEST(numbers_are_written_as_printf_writes_them),
+        TEST(room_is_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,9 +69,10 @@ static tn_status choose_meta(tn_writer *w, tn_st_out *out, tn_error *err)
 static void order_entries(const tn_writer *w, const tn_st_out_file *f, size_t *order)
 {
     size_t n = 0;
+    bool fills = tn_st_fills(w);
     for (unsigned size = WIDEST_ELEMENT; size; size /= 2) {
         for (size_t i = f->first; i < f->last; i++) {
-            unsigned bits = tn_st_fills(w) ? 8 * WIDEST_ELEMENT : tn_dtype_get(w->entries[i].dtype)->bits;
+            unsigned bits = fills ? 8 * WIDEST_ELEMENT : tn_dtype_get(w->entries[i].dtype)->bits;
             if (size == (bits + 7) / 8)
                 order[n++] = i;
         }
@@ -81,9 +82,13 @@ static void order_entries(const tn_writer *w, const tn_st_out_file *f, size_t *o
 static void put_entry(tn_buf *b, const char *type, uint32_t rank, const int64_t *shape, uint64_t begin,
                       uint64_t end)
 {
-    tn_buf_printf(b, "{\"dtype\":\"%s\",\"shape\":", type);
+    tn_buf_puts(b, "{\"dtype\":\"");
+    tn_buf_puts(b, type);
+    tn_buf_puts(b, "\",\"shape\":");
     tn_json_put_shape(b, rank, shape);
-    tn_buf_printf(b, ",\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin, (unsigned long long)end);
+    tn_buf_puts(b, ",\"data_offsets\":");
+    tn_json_put_shape(b, 2, (const int64_t[]){ (int64_t)begin, (int64_t)end });     /* below 2^63 */
+    tn_buf_putc(b, '}');
 }
 
 /* Writes the header's text and sets the offsets of entries in the data section. */
