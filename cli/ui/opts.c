@@ -181,7 +181,7 @@ static bool take_mli(opts *o, const option_row *row, const char *value)
 {
     (void)row;
     static const struct { const char *name; tn_mli_version mli; } versions[] = {
-        { "1.0", TN_MLI_1_0 }, { "1.1", TN_MLI_1_1 }, { "2.0", TN_MLI_2_0 }
+        { "1.0", TN_FOR_MLI_1_0 }, { "1.1", TN_FOR_MLI_1_1 }, { "2.0", TN_FOR_MLI_2_0 }
     };
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         if (strcmp(value, versions[i].name) == 0) {

@@ -37,7 +37,7 @@ typedef struct tn_buffer_options {
                                  * 64 */
 } tn_buffer_options;
 
-/* New memory, all zero.  `options` may be NULL.
+/* Allocates new memory, all zero.  `options` may be NULL.
  *
  * TN_ERR_ARGUMENT: options that make no sense, no bytes.  TN_ERR_UNSUPPORTED: a
  * type that is not available, as tn_handle_query() says why.  TN_ERR_LIMIT: it
@@ -45,13 +45,13 @@ typedef struct tn_buffer_options {
 TN_API tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buffer **buffer,
                                tn_error *err);
 
-/* Memory of the caller's own as a buffer; release(context) is called once, by
+/* Makes a buffer of the caller's own memory; release(context) is called once, by
  * whoever drops the last reference (may be NULL).  No bytes are allowed, and
  * `data` may be NULL then. */
 TN_API tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*release)(void *context),
                                 void *context, tn_buffer **buffer, tn_error *err);
 
-/* The stored bytes of a part as a mapping of its own that outlives the file:
+/* Maps the stored bytes of a part as a buffer that outlives the file:
  * raw, dense parts in host byte order whose file is mapped.  It can be
  * exported, read-only, and what is exported is the file (see tenon/share.h for
  * what that means to those who map it, and tn_buffer_broken() for this process).
@@ -59,16 +59,16 @@ TN_API tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void
 TN_API tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer **buffer,
                                    tn_error *err);
 
-TN_API tn_buffer *tn_buffer_ref(tn_buffer *buffer);     /* returns it */
-TN_API void       tn_buffer_unref(tn_buffer *buffer);   /* NULL is allowed */
+TN_API tn_buffer *tn_buffer_ref(tn_buffer *buffer);     /* Takes a reference and returns the buffer. */
+TN_API void       tn_buffer_unref(tn_buffer *buffer);   /* Drops a reference; NULL is allowed. */
 
-TN_API uint64_t tn_buffer_size(const tn_buffer *buffer);
-TN_API unsigned tn_buffer_flags(const tn_buffer *buffer);
+TN_API uint64_t tn_buffer_size(const tn_buffer *buffer);    /* The size in bytes. */
+TN_API unsigned tn_buffer_flags(const tn_buffer *buffer);   /* What kind of memory it is: TN_MEM_* bits. */
 
-/* Where the CPU sees it; NULL for memory of a device that is not mapped. */
+/* The address at which the CPU sees it; NULL for memory of a device that is not mapped. */
 TN_API void *tn_buffer_data(const tn_buffer *buffer);
 
-/* Maps memory of a device for the CPU, and takes that back; both count.  Memory
+/* Map memory of a device for the CPU, and take that back; both count.  Memory
  * of the host is always mapped. */
 TN_API tn_status tn_buffer_map(tn_buffer *buffer, tn_error *err);
 TN_API void      tn_buffer_unmap(tn_buffer *buffer);
@@ -79,7 +79,7 @@ TN_API void      tn_buffer_unmap(tn_buffer *buffer);
  * elsewhere, too; exported read-only before; read-only here, but not to its owner. */
 TN_API tn_status tn_buffer_freeze(tn_buffer *buffer, tn_error *err);
 
-/* Around what the CPU does to memory that a device works on, too: dma_buf needs
+/* Begin and end what the CPU does to memory that a device works on, too: dma_buf needs
  * it; cuda_ipc, too: there the CPU sees a copy that begin() fetches and end() of
  * writing puts back.  For others it does nothing. */
 TN_API tn_status tn_buffer_begin(tn_buffer *buffer, bool write, tn_error *err);
@@ -87,7 +87,7 @@ TN_API tn_status tn_buffer_end(tn_buffer *buffer, bool write, tn_error *err);
 
 /* ---- handles ---- */
 
-/* What the specification's JSON says of the buffer in this process; type NONE
+/* What a WIA-AI-011 descriptor says of the buffer in this process; type NONE
  * and no mapping where it cannot be exported. */
 TN_API tn_buffer_handle tn_buffer_handle_of(const tn_buffer *buffer);
 TN_API tn_wia_mapping       tn_buffer_mapping_of(const tn_buffer *buffer);
@@ -103,7 +103,7 @@ typedef struct tn_exported {
     uint8_t        opaque[64];  /* CUDA's handle */
 } tn_exported;
 
-/* A handle that another process can import.  To be closed by tn_exported_close().
+/* Makes a handle that another process can import.  To be closed by tn_exported_close().
  *
  * `read_only`: that process, and those it hands it to, cannot write.  A memfd is
  * sealed for this: after tn_buffer_freeze() nobody can write; else this process and
@@ -115,9 +115,9 @@ typedef struct tn_exported {
  * TN_ERR_UNSUPPORTED: a type that cannot enforce read_only; for writing: a
  * read-only buffer, or one that was exported read-only before. */
 TN_API tn_status tn_buffer_export(tn_buffer *buffer, bool read_only, tn_exported *exported, tn_error *err);
-TN_API void      tn_exported_close(tn_exported *exported);
+TN_API void      tn_exported_close(tn_exported *exported);      /* Closes an exported handle. */
 
-/* The memory behind a handle; takes its descriptor only on success.  Nothing
+/* Maps the memory behind a handle; takes its descriptor only on success.  Nothing
  * in the handle is believed: TN_ERR_CORRUPT: a memfd that can still shrink, that is
  * shorter than it says, or read-only without the seal.  A plain file (type
  * MEMFD, opened for reading) is mapped only where `allow_file`: see tn_buffer_broken(). */
@@ -140,8 +140,8 @@ typedef struct tn_handle_info {
     const char    *why;         /* not available: "no /dev/udmabuf"; else what is to be known of it, or "" */
 } tn_handle_info;
 
-/* memfd, dma_buf_fd, cuda_ipc, metal_shared; NULL when i is out of range.  Lives
- * as long as the library. */
+/* Handle type i of this machine: memfd, dma_buf_fd, cuda_ipc, metal_shared; NULL when i is out of
+ * range.  Lives as long as the library. */
 TN_API const tn_handle_info *tn_handle_query(size_t i);
 
 #ifdef __cplusplus

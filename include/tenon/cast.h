@@ -63,7 +63,7 @@ typedef struct tn_cast_options {
 TN_API tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data,
                          tn_byte_order order, const tn_cast_options *options, tn_error *err);
 
-/* TN_OK when the pair has a meaning under these options; TN_ERR_LOSS or
+/* Whether a cast exists: TN_OK when the pair has a meaning under these options; TN_ERR_LOSS or
  * TN_ERR_ARGUMENT with the reason otherwise.  Values may still be refused. */
 TN_API tn_status tn_cast_check(tn_dtype to, tn_dtype from, const tn_cast_options *options, tn_error *err);
 

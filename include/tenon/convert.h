@@ -71,13 +71,13 @@ typedef struct tn_rule {
  * TN_ERR_ARGUMENT: the text says what is wrong and where; TN_ERR_IO: a table of a datatype cannot be read. */
 TN_API tn_status tn_rule_check(const tn_rule *rule, const char *cast_defaults, tn_error *err);
 
-/* What a rule that can be read makes, as bits: 0 of other steps than casts. */
-enum {
+enum {                          /* what tn_rule_makes() tells */
     TN_RULE_QUANTIZES = 1,      /* codes with scales, or the N largest of each M values */
     TN_RULE_TAKES_MODE = 2,     /* scales that are chosen as the defaults' mode says */
     TN_RULE_TAKES_DIALECT = 4,  /* and codes of the defaults' dialect */
     TN_RULE_KEEPS_N_OF_M = 8    /* N:M, in the tensor's own type */
 };
+/* What a rule that can be read makes, as bits TN_RULE_*: 0 of other steps than casts. */
 TN_API unsigned tn_rule_makes(const tn_rule *rule, const char *cast_defaults);
 
 typedef enum tn_keep {          /* for encoding and checksum */

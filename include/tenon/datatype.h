@@ -68,13 +68,13 @@ typedef struct tn_affine {
     tn_arithmetic arithmetic;   /* [arithmetic=exact|binary32|mli] */
 } tn_affine;
 
-/* The datatype of it; what its text does not say is the default of its type.
+/* Makes the datatype of an affine recipe; what its text does not say is the default of its type.
  * TN_ERR_ARGUMENT: fields that make no sense. */
 TN_API tn_status tn_datatype_affine(const tn_affine *affine, tn_datatype **datatype, tn_error *err);
 
-TN_API void tn_datatype_free(tn_datatype *datatype);
+TN_API void tn_datatype_free(tn_datatype *datatype);    /* Frees a datatype; NULL is allowed. */
 
-/* "NUMBER|SCALE" (or "NUMBER"), the same for all spellings of one recipe; lives
+/* The text of a datatype: "NUMBER|SCALE" (or "NUMBER"), the same for all spellings of one recipe; lives
  * as long as it.  All that the recipe is: tn_datatype_parse() makes the same of
  * it, a codebook of the caller's own included. */
 TN_API const char *tn_datatype_text(const tn_datatype *datatype);
@@ -88,6 +88,8 @@ typedef struct tn_datatype_name {
     const char *text;           /* NUMBER|SCALE */
     const char *family;         /* "OCP MX", "integer", "codebook" ... */
 } tn_datatype_name;
+
+/* Predefined datatype i; NULL when i is out of range. */
 TN_API const tn_datatype_name *tn_datatype_at(size_t i);
 
 /* One part of a tensor of this datatype. */
@@ -114,7 +116,7 @@ TN_API tn_status tn_scaled_shapes_for(const tn_datatype *datatype, uint32_t rank
  * "hadamardN:SEED"; "none".  TN_ERR_ARGUMENT: the text says what is wrong. */
 TN_API tn_status tn_rotation_parse(const char *text, tn_rotation *rotation, tn_error *err);
 
-/* Writes it so; returns the length as snprintf. */
+/* Writes a rotation as text; returns the length as snprintf. */
 TN_API int tn_rotation_format(char *dst, size_t cap, const tn_rotation *rotation);
 
 #ifdef __cplusplus

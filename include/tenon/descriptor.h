@@ -184,10 +184,10 @@ typedef struct tn_descriptors tn_descriptors;
  * cpu_address.  Duplicate keys are an error.  TN_ERR_CORRUPT,
  * TN_ERR_TRUNCATED, TN_ERR_LIMIT (nesting, numbers beyond their field). */
 TN_API tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set, tn_error *err);
-TN_API void tn_descriptors_free(tn_descriptors *set);       /* NULL is allowed */
-TN_API size_t tn_descriptors_count(const tn_descriptors *set);
+TN_API void tn_descriptors_free(tn_descriptors *set);       /* Frees a document; NULL is allowed. */
+TN_API size_t tn_descriptors_count(const tn_descriptors *set);      /* The number of descriptors in it. */
 
-/* NULL when out of range; from the first on they are an array. */
+/* Descriptor i; NULL when out of range.  From the first on they are an array. */
 TN_API const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t i);
 
 /* Writes one descriptor as JSON, or n of them as an array (`list`), indented

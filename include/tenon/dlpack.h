@@ -38,7 +38,8 @@ typedef struct tn_dlpack_array {
     int64_t    shape[TN_MAX_RANK], stride[TN_MAX_RANK];     /* stride is filled in any case */
 } tn_dlpack_array;
 
-/* Takes it over on success only: else its deleter is the caller's to call, and
+/* Makes a buffer of a DLPack tensor and takes it over, on success only: else its
+ * deleter is the caller's to call, and
  * can be, whatever was wrong.  The buffer has exactly the bytes that elements
  * are in (with negative strides it begins before `data`), and is read-only if
  * the array is.

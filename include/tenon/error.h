@@ -86,11 +86,12 @@ typedef struct tn_error {
     char      text[480];        /* names neither file nor tensor nor reason */
 } tn_error;
 
-/* The whole message: FILE: byte N: tensor "T": TEXT, without what is not known.
+#define TN_ERROR_LINE 1024      /* bytes of the longest message, with its NUL */
+
+/* Writes the whole message: FILE: byte N: tensor "T": TEXT, without what is not known.
  *
  * At most `cap` bytes with the closing NUL are written, never half a character.
  * Returns the length of the whole message: below TN_ERROR_LINE. */
-#define TN_ERROR_LINE 1024
 TN_API size_t tn_error_format(const tn_error *err, char *dst, size_t cap);
 
 /* A short English phrase for a status ("out of memory").  Never NULL. */

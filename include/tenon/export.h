@@ -22,9 +22,9 @@ extern "C" {
 #endif
 
 typedef enum tn_mli_version {
-    TN_MLI_1_0 = 0,
-    TN_MLI_1_1 = 1,
-    TN_MLI_2_0 = 2
+    TN_FOR_MLI_1_0 = 0,
+    TN_FOR_MLI_1_1 = 1,
+    TN_FOR_MLI_2_0 = 2
 } tn_mli_version;
 
 /* MLI asks for data that is aligned to its elements, which have at most 4

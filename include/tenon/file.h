@@ -51,11 +51,11 @@ typedef struct tn_open_options {
  * TN_ERR_CORRUPT, TN_ERR_LIMIT: the index is bad. */
 TN_API tn_status tn_open(const char *path, const tn_open_options *options, tn_file **file, tn_error *err);
 
-/* The same for an open descriptor, which is duplicated: the caller keeps and
+/* Opens a file by its descriptor, which is duplicated: the caller keeps and
  * closes its own.  A sharded set cannot be opened this way. */
 TN_API tn_status tn_open_fd(int fd, const tn_open_options *options, tn_file **file, tn_error *err);
 
-/* The same for bytes in memory, which must stay unchanged until tn_close(). */
+/* Opens a file that is in memory; its bytes must stay unchanged until tn_close(). */
 TN_API tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *options,
                                 tn_file **file, tn_error *err);
 
@@ -73,17 +73,20 @@ TN_API tn_status tn_open_several(const char *const *paths, size_t n, const tn_op
 /* Closes a file and takes back everything it lent.  NULL is allowed. */
 TN_API void tn_close(tn_file *file);
 
-TN_API const char *tn_file_format(const tn_file *file);         /* "ztensor" */
-TN_API uint64_t    tn_file_size(const tn_file *file);           /* bytes, all shards together */
-TN_API size_t      tn_file_shards(const tn_file *file);         /* 1 unless there are several files */
-/* path as opened; "": in memory */
+/* What an open file tells; of no file (NULL): "", 0 or NULL. */
+TN_API const char *tn_file_format(const tn_file *file);     /* The name of its format: "ztensor". */
+TN_API uint64_t    tn_file_size(const tn_file *file);       /* Its bytes, all shards together. */
+TN_API size_t      tn_file_shards(const tn_file *file);     /* How many files it consists of. */
+
+/* The path of one of its files as opened; "": in memory, or out of range. */
 TN_API const char *tn_file_shard_name(const tn_file *file, size_t shard);
 
-/* Tensors in the order of the index.  NULL when i is out of range. */
-TN_API size_t           tn_file_count(const tn_file *file);
+TN_API size_t           tn_file_count(const tn_file *file);             /* The number of tensors. */
+
+/* Tensor i in the order of the index; NULL when i is out of range. */
 TN_API const tn_tensor *tn_file_tensor(const tn_file *file, size_t i);
 
-/* The tensor of this name, in constant time, or NULL. */
+/* Finds the tensor of this name in constant time, or NULL. */
 TN_API const tn_tensor *tn_file_find(const tn_file *file, const char *name);
 
 /* The file's own metadata, in the order of the file. */
@@ -125,7 +128,8 @@ typedef struct tn_stored_info {
     bool          dense;        /* the (decoded) elements of an extent follow each other in row-major order */
 } tn_stored_info;
 
-/* Fills `info`, whose `size` the caller has set: TN_ERR_ARGUMENT otherwise.  What it points to lives as long
+/* Tells how a part is stored in `info`, whose `size` the caller has set: TN_ERR_ARGUMENT otherwise.  What it
+ * points to lives as long
  * as the file is open.  Without a tensor (NULL) the checksum is that of the part alone. */
 TN_API tn_status tn_part_stored(const tn_tensor *tensor, const tn_part *part, tn_stored_info *info);
 
@@ -221,7 +225,7 @@ typedef struct tn_format_info {
     const tn_format_key *keys;  /* its own options, up to one whose name is NULL; NULL: it has none */
 } tn_format_info;
 
-/* NULL when i is out of range. */
+/* Format i of this build; NULL when i is out of range. */
 TN_API const tn_format_info *tn_format_at(size_t i);
 
 #ifdef __cplusplus

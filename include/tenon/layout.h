@@ -19,7 +19,7 @@ typedef struct tn_layout_info {
     const char *title;          /* "batch, height, width, channel: TensorFlow, ARM, mobile NPUs" */
 } tn_layout_info;
 
-/* NULL when i is out of range. */
+/* Layout i of those with a meaning of their own; NULL when i is out of range. */
 TN_API const tn_layout_info *tn_layout_at(size_t i);
 
 /* TN_ERR_ARGUMENT: not distinct ASCII letters (or 1, whose extent is not looked

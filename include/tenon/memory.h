@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Memory for the windows of zstd data: what a decoder keeps of the data that it
+/* Set and tell the memory for the windows of zstd data: what a decoder keeps of the data that it
  * has decoded already, because what follows refers to it.  The data says how much
  * (of most files up to 8 MiB, at most 2 GiB).  The budget is one for the whole
  * process; 0 sets the default, 256 MiB.  Threads that would exceed it wait for

@@ -276,17 +276,17 @@ TN_API tn_mli_status tn_mli20_scalar_set(tn_mli20_tensor *tensor, int32_t value)
 /* ---- Conversion of one value ---- */
 
 typedef enum tn_mli_round {     /* to the nearest; a value half-way between two goes */
-    TN_MLI_HALF_AWAY   = 0,     /* away from zero: MLI's own for floats */
-    TN_MLI_HALF_UP     = 1,     /* up: MLI's own for fixed point on VPX */
-    TN_MLI_HALF_EVEN   = 2,     /* to the even one: the same on EM and HS ("convergent") */
-    TN_MLI_FLOAT_STEPS = 3      /* floats only: what MLI computes on x86, see tn_mli_float_to_fx8 */
+    TN_FX_HALF_AWAY   = 0,      /* away from zero: MLI's own for floats */
+    TN_FX_HALF_UP     = 1,      /* up: MLI's own for fixed point on VPX */
+    TN_FX_HALF_EVEN   = 2,      /* to the even one: the same on EM and HS ("convergent") */
+    TN_FX_FLOAT_STEPS = 3       /* floats only: what MLI computes on x86, see tn_mli_float_to_fx8 */
 } tn_mli_round;
 
 /* round(value * 2^frac_bits), computed exactly and cut to the type's range by
  * its sign, infinities too; any frac_bits.
  *
  * NaN: TN_MLI_ARGUMENT_ERROR, and *fx = 0 for those who go on.
- * TN_MLI_FLOAT_STEPS rounds as binary32 does after each step of MLI's code
+ * TN_FX_FLOAT_STEPS rounds as binary32 does after each step of MLI's code
  * (0.49999997 becomes 1), and makes NaN and everything beyond 32 bits the
  * lowest integer with TN_MLI_OK, as MLI does; frac_bits -128 to 127. */
 TN_API tn_mli_status tn_mli_float_to_fx8(float value, int32_t frac_bits, tn_mli_round round, int8_t *fx);

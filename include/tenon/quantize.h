@@ -56,7 +56,7 @@ typedef struct tn_quantize_stats {
     double   max_error;
 } tn_quantize_stats;
 
-/* Values in, the values that codes would stand for out, of the same float type;
+/* Replaces values by those that codes would stand for, of the same float type;
  * dense, host order.  dst may be src, or NULL where only the report is wanted;
  * `report` may be NULL.
  * TN_ERR_ARGUMENT: a type, rank or option that makes no sense.  TN_ERR_LOSS: a
@@ -65,7 +65,7 @@ TN_API tn_status tn_fake_quantize(const tn_datatype *datatype, const tn_array *a
                                   void *dst, const tn_quantize_options *options, tn_quantize_stats *report,
                                   tn_error *err);
 
-/* Codes and scales of a dense float array: parts[k] receives part k of
+/* Makes codes and scales of a dense float array: parts[k] receives part k of
  * tn_scaled_shapes_for(), compressed (with `unpacked`: data as plain, of the type
  * `store` if there is one).  The values they stand for are those of
  * tn_fake_quantize(), bit for bit.
@@ -113,7 +113,7 @@ TN_API tn_status tn_quantize(const tn_datatype *datatype, const tn_array *array,
                              void *const *parts, const tn_quantize_options *options,
                              tn_quantize_stats *report, tn_error *err);
 
-/* The values, as any float type (rounded to it from float32). */
+/* Makes values of codes and scales, as any float type (rounded to it from float32). */
 TN_API tn_status tn_dequantize(const tn_datatype *datatype, const tn_array *array, const void *const *parts,
                                void *dst, const tn_quantize_options *options, tn_error *err);
 

@@ -75,7 +75,7 @@ TN_API tn_status tn_offer_confine(tn_offer *offer, const char **how, tn_error *e
  * or dies costs nobody else anything.  TN_ERR_IO: the socket failed. */
 TN_API tn_status tn_offer_run(tn_offer *offer, tn_error *err);
 
-/* From any thread or signal handler, before or while it runs; for good. */
+/* Ends tn_offer_run(), for good: from any thread or signal handler, before or while it runs. */
 TN_API void tn_offer_stop(tn_offer *offer);
 
 /* Removes the socket, unless another stands in its place, and frees all.  What
@@ -114,7 +114,8 @@ typedef struct tn_attached {
     tn_buffer           *buffer;        /* that holds it */
 } tn_attached;
 
-/* All or nothing.  Error texts begin with the item concerned, where there is one.
+/* Attaches to all that is offered at `path`, or to nothing.  Error texts begin
+ * with the item concerned, where there is one.
  *
  * TN_ERR_IO: nobody offers there, refused us, or does not answer in time.
  * TN_ERR_ARGUMENT: offered by a user that is not trusted.  TN_ERR_CORRUPT,
@@ -138,15 +139,17 @@ TN_API tn_status tn_share_attach(const char *path, const tn_attach_options *opti
  * this build or kernel cannot. */
 TN_API tn_status tn_attach_confine(const char *out, bool temporary, const char **how, tn_error *err);
 
+/* How many items were offered. */
 TN_API size_t             tn_attached_count(const tn_attachment *attachment);
-/* NULL when out of range */
+
+/* Item i; NULL when out of range. */
 TN_API const tn_attached *tn_attached_at(const tn_attachment *attachment, size_t i);
 
 /* How many files are offered in place and were not sent, because in_place was not asked for. */
 TN_API size_t tn_attached_withheld(const tn_attachment *attachment);
 
-/* Takes everything back, but buffers that were referenced. */
-TN_API void tn_detach(tn_attachment *attachment);       /* NULL is allowed */
+/* Gives everything back, but buffers that were referenced.  NULL is allowed. */
+TN_API void tn_detach(tn_attachment *attachment);
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,7 @@ typedef enum tn_encoding {
     TN_ENCODING_UNKNOWN = 255   /* listed, cannot be read */
 } tn_encoding;
 
-/* "raw", "zstd" ..., as in files; NULL: unknown. */
+/* The name of an encoding as in files, "raw", "zstd" ...; NULL: unknown. */
 TN_API const char *tn_encoding_name(tn_encoding encoding);
 
 /* The encoding of this name that data can be written with, or TN_ENCODING_UNKNOWN. */
@@ -71,7 +71,7 @@ typedef struct tn_meta {
     size_t         cbor_size;
 } tn_meta;
 
-/* The value as JSON text, the form in which metadata is shown.  Writes at most
+/* Writes a metadata value as JSON text, the form in which metadata is shown.  Writes at most
  * `cap` bytes with the closing NUL and returns the length of the whole.  CBOR
  * that JSON has no exact word for is shown as {"$cbor":"HEX"}. */
 TN_API size_t tn_meta_json(const tn_meta *meta, char *dst, size_t cap);
@@ -95,7 +95,7 @@ typedef enum tn_form {
     TN_FORM_UNKNOWN = 255       /* of a later version: listed, cannot be read */
 } tn_form;
 
-/* "dense", "coo", "csr", "scaled"; "unknown" for any other number. */
+/* The name of a form: "dense", "coo", "csr", "scaled"; "unknown" for any other number. */
 TN_API const char *tn_form_name(tn_form form);
 
 /* How the parts of a scaled tensor make its values. */
@@ -126,7 +126,7 @@ typedef struct tn_tensor {
     const tn_scaling *scaling;  /* of a scaled tensor, else NULL */
 } tn_tensor;
 
-/* The name of its form: form_text, or else tn_form_name(). */
+/* The name of a tensor's form: form_text, or else tn_form_name(). */
 TN_API const char *tn_tensor_form_name(const tn_tensor *tensor);
 
 /* Number of elements; TN_ERR_ARGUMENT for a negative extent or a rank above

@@ -12,7 +12,7 @@ extern "C" {
 #define TN_VERSION_MINOR 1
 #define TN_VERSION_PATCH 0
 
-/* "0.1.0": of the library that is loaded, which may be newer than the headers. */
+/* The version, "0.1.0", of the library that is loaded, which may be newer than the headers. */
 TN_API const char *tn_version(void);
 
 /* Line i of what this build was made with ("zstd 1.5.4", "isa-l

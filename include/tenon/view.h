@@ -20,7 +20,7 @@ extern "C" {
 
 typedef struct tn_view tn_view;
 
-/* The tensor as it is stored: its form and parts.  The file stays open until the
+/* Opens a view of the tensor as it is stored: its form and parts.  The file stays open until the
  * view is closed.  *view is written on success only.
  *
  * TN_ERR_ARGUMENT: a NULL.  TN_ERR_UNSUPPORTED: a type or encoding that this
@@ -49,11 +49,11 @@ TN_API tn_status tn_view_add(tn_view **view, const char *step, const char *text,
 TN_API tn_status tn_view_join(tn_view *const *inputs, size_t n, const char *name, const char *text,
                               tn_view **view, tn_error *err);
 
-/* What comes out: form, type, shape and parts.  Lives as long as the view, until
+/* The tensor that comes out: form, type, shape and parts.  Lives as long as the view, until
  * the next step is added. */
 TN_API const tn_tensor *tn_view_tensor(const tn_view *view);
 
-/* Elements [first, first + count) of a part; `size` must be their bytes exactly.
+/* Reads elements [first, first + count) of a part; `size` must be their bytes exactly.
  * Checksums are compared only of what is decoded as a whole.
  *
  * TN_ERR_ARGUMENT: a NULL, a part, range or size that does not fit.
@@ -62,16 +62,16 @@ TN_API const tn_tensor *tn_view_tensor(const tn_view *view);
 TN_API tn_status tn_view_read(tn_view *view, uint32_t part, uint64_t first, uint64_t count, void *buffer,
                               size_t size, tn_error *err);
 
-/* A box of a dense tensor: indices [first[i], first[i] + extent[i]) of each
+/* Reads a box of a dense tensor: indices [first[i], first[i] + extent[i]) of each
  * dimension i, as a dense array of that shape.  A scalar has one element and needs no
  * indices (NULL is allowed).  Statuses as of tn_view_read(). */
 TN_API tn_status tn_view_read_box(tn_view *view, const int64_t *first, const int64_t *extent, void *buffer,
                                   size_t size, tn_error *err);
 
-/* NULL is allowed. */
+/* Closes a view; NULL is allowed. */
 TN_API void tn_view_close(tn_view *view);
 
-/* All of a tensor of any form, dense, as elements of `dtype`, see
+/* Reads all of a tensor of any form, dense, as elements of `dtype`, see
  * tn_view_add_values().  `size` must be the bytes of that type and the tensor's
  * shape.  Takes one thread per core.
  *

@@ -68,7 +68,9 @@ TN_API tn_status tn_writer_add_meta(tn_writer *writer, const tn_meta *meta, tn_e
 /* Declares a tensor; tensors are numbered 0, 1 ... as they are added.  The
  * description is copied.  A part whose `data` is not NULL is written by
  * tn_writer_finish(): until then those bytes must stay valid and unchanged.
- * Each part's `stored` is ignored, for the options say how it is stored.  A part
+ * A role that is NULL is
+ * that of the first part of its form ("data").  Each part's `stored` is ignored, for the options
+ * say how it is stored.  A part
  * with `padded` is stored with padding up to these extents, and its bytes are given with it.  A
  * tensor that says it is `tied` to an earlier one gets no data: it has that
  * one's, shared where the container can, else written again.
@@ -78,6 +80,13 @@ TN_API tn_status tn_writer_add_meta(tn_writer *writer, const tn_meta *meta, tn_e
  * TN_ERR_UNSUPPORTED: what the container cannot hold (some of it is seen only
  * when data begins). */
 TN_API tn_status tn_writer_add(tn_writer *writer, const tn_tensor *tensor, tn_error *err);
+
+/* Adds a dense tensor that is in memory: the short way of tn_writer_add().  `data` has
+ * the elements in row-major order and host byte order, and must stay valid and unchanged until
+ * tn_writer_finish(); name and shape are copied.  NULL: the data comes by
+ * tn_writer_write().  A scalar has rank 0 and needs no shape. */
+TN_API tn_status tn_writer_add_array(tn_writer *writer, const char *name, tn_dtype dtype, uint32_t rank,
+                                     const int64_t *shape, const void *data, tn_error *err);
 
 /* Appends the next `n` bytes (host byte order, dense, any cutting) of one
  * part.  A part must be complete before another is begun. */

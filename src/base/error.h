@@ -35,6 +35,10 @@ tn_status tn_fail_nomem(tn_error *err);
 /* The same with TN_ERR_NOMEM, unless there is memory: a pointer that is not NULL. */
 #define TN_NEED(memory, err) TN_TRY((memory) ? TN_OK : tn_fail_nomem(err))
 
+/* An argument of a public function that must not be NULL. */
+#define TN_GIVEN(argument, what, err) \
+    TN_TRY((argument) ? TN_OK : tn_fail(err, TN_ERR_ARGUMENT, "expected %s but found NULL", what))
+
 /* These add a place to an error and return `status`:
  *
  *     return tn_in_tensor(check_parts(t, err), t->name, err);

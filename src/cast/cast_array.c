@@ -184,6 +184,8 @@ static tn_status check_layouts(const job *j, tn_error *err)
 tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data,
                   tn_byte_order order, const tn_cast_options *options, tn_error *err)
 {
+    TN_GIVEN(dst, "a destination array", err);
+    TN_GIVEN(src, "a source array", err);
     tn_cast_options own = { 0 };
     TN_TRY(tn_take_options(TN_SIZED(tn_cast_options, jobs), &own, options, err));
     tn_cast_plan plan;

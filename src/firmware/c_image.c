@@ -19,8 +19,8 @@ static void put_pointer(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, t
     const char *type = tn_c_type_name(dtype);
     char member[8];
     snprintf(member, sizeof member, "p%c%u", dtype == TN_FLOAT32 ? 'f' : 'i', tn_dtype_get(dtype)->bits);
-    const char *place = e->mli == TN_MLI_2_0 ? places[array] : old_places[array];
-    if (e->mli == TN_MLI_2_0)
+    const char *place = e->mli == TN_FOR_MLI_2_0 ? places[array] : old_places[array];
+    if (e->mli == TN_FOR_MLI_2_0)
         tn_buf_printf(b, "    t.%s.capacity = %lluu;\n    t.%s.mem.%s = (%s *)", place, size, place, member,
                       type);
     else if (array == TN_C_DATA)
@@ -33,7 +33,7 @@ static void put_pointer(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, t
 /* The only scale and zero point of a tensor, in the structure itself. */
 static void put_values(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t)
 {
-    if (e->mli == TN_MLI_2_0)
+    if (e->mli == TN_FOR_MLI_2_0)
         tn_buf_printf(b,
                       "    t.el_params.sa.zero_point.mem.i16 = %d;\n    t.el_params.sa.scale.mem.i16 = %d;\n"
                       "    t.el_params.sa.scale_frac_bits.mem.i8 = %d;\n",
@@ -50,7 +50,7 @@ static void put_parameters(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t
             tn_buf_printf(b, "    t.el_params.fx.frac_bits = %d;\n", t->frac_bits);
         return;
     }
-    if (e->mli == TN_MLI_2_0)
+    if (e->mli == TN_FOR_MLI_2_0)
         tn_c_put(b, e, NULL, "    t.el_params.sa.type = $_el_param_type;\n    t.el_params.sa.dim = %d;\n",
                  t->axis);
     else
@@ -72,7 +72,7 @@ static void put_function(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t)
     int64_t stride[TN_MLI_MAX_RANK];
     tn_dense_strides(t->rank, t->shape, stride);
     for (uint32_t i = 0; i < t->rank; i++) {
-        if (e->mli != TN_MLI_1_0)
+        if (e->mli != TN_FOR_MLI_1_0)
             tn_buf_printf(b, "    t.mem_stride[%u] = %lld;\n", i, (long long)stride[i]);
         tn_buf_printf(b, "    t.shape[%u] = %lldu;\n", i, (long long)t->shape[i]);
     }

@@ -37,7 +37,7 @@ uint64_t tn_c_array_count(const tn_c_tensor *t, tn_mli_version mli, tn_c_array a
 {
     if (array == TN_C_DATA)
         return t->count;
-    if (t->type->kind != TN_C_SA || t->axis < 0 || (array == TN_C_FRAC && mli != TN_MLI_2_0))
+    if (t->type->kind != TN_C_SA || t->axis < 0 || (array == TN_C_FRAC && mli != TN_FOR_MLI_2_0))
         return 0;
     return (uint64_t)t->shape[t->axis];
 }
@@ -48,7 +48,7 @@ tn_dtype tn_c_array_type(const tn_c_tensor *t, tn_mli_version mli, tn_c_array ar
     case TN_C_DATA:
         return t->type->dtype;
     case TN_C_SCALE:
-        return mli == TN_MLI_2_0 ? TN_INT16 : TN_INT32;
+        return mli == TN_FOR_MLI_2_0 ? TN_INT16 : TN_INT32;
     case TN_C_FRAC:
         return TN_INT8;
     default:
@@ -73,7 +73,7 @@ bool tn_c_frac_bits(float scale, int32_t *frac_bits)
 }
 
 /* Bits of a scale's integer, which is above zero. */
-static int scale_bits(tn_mli_version mli) { return mli == TN_MLI_2_0 ? 15 : 31; }
+static int scale_bits(tn_mli_version mli) { return mli == TN_FOR_MLI_2_0 ? 15 : 31; }
 
 int32_t tn_c_scale_frac(tn_mli_version mli, float scale)
 {
@@ -104,7 +104,7 @@ static float float_at(const uint8_t *in, size_t i)
 /* An integer of a scale, or its fractional bits. */
 static int32_t of_scale(const tn_c_tensor *t, tn_mli_version mli, tn_c_array array, float scale)
 {
-    int32_t frac_bits = mli == TN_MLI_2_0 ? tn_c_scale_frac(mli, scale) : t->frac_bits, integer = 0;
+    int32_t frac_bits = mli == TN_FOR_MLI_2_0 ? tn_c_scale_frac(mli, scale) : t->frac_bits, integer = 0;
     if (array == TN_C_FRAC)
         return frac_bits;
     tn_c_scale_integer(mli, scale, frac_bits, &integer);

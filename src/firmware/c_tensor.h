@@ -7,7 +7,7 @@
 
 typedef enum tn_c_kind { TN_C_FX, TN_C_SA, TN_C_FP } tn_c_kind;
 
-#define TN_C_VERSIONS (TN_MLI_2_0 + 1)
+#define TN_C_VERSIONS (TN_FOR_MLI_2_0 + 1)
 
 /* One row per element type. */
 typedef struct tn_c_type {

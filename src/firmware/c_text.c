@@ -144,7 +144,7 @@ static void put_types(tn_buf *b, const tn_c_export *e, bool embarc)
                          (embarc ? type->embarc : type->ours)[e->mli]);
         }
     }
-    if (e->mli == TN_MLI_2_0)
+    if (e->mli == TN_FOR_MLI_2_0)
         tn_c_put(b, e, NULL, "#define $_el_param_type %s\n", embarc ? "MLI_EL_PARAM_SC16_ZP16" : "0");
 }
 
@@ -273,7 +273,7 @@ static void put_container(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t,
     tn_dtype dtype = tn_c_array_type(t, e->mli, array);
     const char *word = tn_c_array_word(array), *kind = dtype == TN_FLOAT32 ? "f" : "i";
     unsigned bits = tn_dtype_get(dtype)->bits;
-    bool points = tn_c_array_count(t, e->mli, array) > 0, bounded = e->mli == TN_MLI_2_0;
+    bool points = tn_c_array_count(t, e->mli, array) > 0, bounded = e->mli == TN_FOR_MLI_2_0;
     tn_buf_printf(b, ".%s = { ", words[array]);
     if (bounded && points)
         tn_c_put(b, e, t, ".capacity = sizeof $_%s_@, .mem = { ", word);
@@ -292,15 +292,15 @@ static void put_parameters(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t
         tn_buf_printf(b, "    .el_params = { .fx = { .frac_bits = %d } }\n", t->frac_bits);
         return;
     }
-    tn_buf_puts(b, e->mli == TN_MLI_2_0 ? "    .el_params = { .sa = {\n" : "    .el_params = { .asym = {\n");
-    if (e->mli == TN_MLI_2_0)
+    tn_buf_printf(b, "    .el_params = { .%s = {\n", e->mli == TN_FOR_MLI_2_0 ? "sa" : "asym");
+    if (e->mli == TN_FOR_MLI_2_0)
         tn_c_put(b, e, NULL, "        .type = $_el_param_type,\n");
     tn_buf_puts(b, "        ");
     put_container(b, e, t, TN_C_ZERO, t->zero);
     tn_buf_puts(b, ",\n        ");
     put_container(b, e, t, TN_C_SCALE, t->scale);
     tn_buf_printf(b, ",\n        .dim = %d,\n        ", t->axis);
-    if (e->mli == TN_MLI_2_0)
+    if (e->mli == TN_FOR_MLI_2_0)
         put_container(b, e, t, TN_C_FRAC, t->frac_bits);
     else
         tn_buf_printf(b, ".scale_frac_bits = %d", t->frac_bits);
@@ -310,12 +310,12 @@ static void put_parameters(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t
 void tn_c_put_structure(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t)
 {
     tn_c_put(b, e, t, "\nconst $_mli_tensor $_tensor_@ = {\n    ");
-    if (e->mli == TN_MLI_2_0)
+    if (e->mli == TN_FOR_MLI_2_0)
         put_container(b, e, t, TN_C_DATA, 0);
     else
         tn_c_put(b, e, t, ".data = (void *)$_data_@,\n    .capacity = sizeof $_data_@");
     tn_buf_puts(b, ",\n");
-    if (e->mli != TN_MLI_1_0)
+    if (e->mli != TN_FOR_MLI_1_0)
         put_strides(b, t);
     put_integers(b, "shape", t->shape);
     tn_c_put(b, e, NULL, "    .rank = %u,\n    .el_type = $_el_%s,\n", t->rank, t->type->name);

@@ -92,11 +92,11 @@ static tn_status find_largest(void *context, const uint8_t *bytes, size_t n, tn_
 static tn_status fail_scale(const survey *s, float scale, int32_t frac_bits, tn_error *err)
 {
     const char *type = s->c->type->name;
-    bool shared = s->mli == TN_MLI_1_1 && s->c->axis >= 0;
+    bool shared = s->mli == TN_FOR_MLI_1_1 && s->c->axis >= 0;
     return tn_refuse(err, TN_ERR_LOSS, TN_REASON_CAST_BEFORE, "f32",
                      "scale %.9g at %llu is no integer of %d bits with %d fractional bits%s: cast it to "
                      "float32, and that to %s%s, which chooses scales that are",
-                     (double)scale, (unsigned long long)s->index, s->mli == TN_MLI_2_0 ? 15 : 31, frac_bits,
+                     (double)scale, (unsigned long long)s->index, s->mli == TN_FOR_MLI_2_0 ? 15 : 31, frac_bits,
                      shared ? ", as many as the largest one leaves (MLI 2.0 has some for each)" : "", type,
                      shared ? ",per=tensor" : "");
 }
@@ -108,7 +108,7 @@ static tn_status check_scales(void *context, const uint8_t *bytes, size_t n, tn_
     for (size_t i = 0; i < n / sizeof(float); i++, s->index++) {
         float scale;
         memcpy(&scale, bytes + i * sizeof scale, sizeof scale);
-        int32_t frac_bits = s->mli == TN_MLI_2_0 ? tn_c_scale_frac(s->mli, scale) : s->c->frac_bits;
+        int32_t frac_bits = s->mli == TN_FOR_MLI_2_0 ? tn_c_scale_frac(s->mli, scale) : s->c->frac_bits;
         if (!tn_c_scale_integer(s->mli, scale, frac_bits, &s->c->scale))
             return fail_scale(s, scale, frac_bits, err);
     }
@@ -180,7 +180,7 @@ static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
 
 static tn_status check_frac_bits(const job *j, const tn_c_tensor *c, tn_error *err)
 {
-    bool is_signed = j->o.mli == TN_MLI_2_0;
+    bool is_signed = j->o.mli == TN_FOR_MLI_2_0;
     int32_t least = is_signed ? INT8_MIN : 0;
     int32_t most = is_signed ? INT8_MAX : UINT8_MAX;
     if (c->frac_bits >= least && c->frac_bits <= most)
@@ -557,7 +557,7 @@ static tn_status take_options(job *j, const tn_export_options *given, tn_error *
     TN_TRY(tn_take_options(TN_SIZED(tn_export_options, note), &j->o, given, err));
     if (!j->o.align)
         j->o.align = TN_EXPORT_ALIGN;
-    if (j->o.mli > TN_MLI_2_0)
+    if (j->o.mli > TN_FOR_MLI_2_0)
         return tn_fail(err, TN_ERR_ARGUMENT, "there is no MLI version %d", (int)j->o.mli);
     if (!tn_is_power_of_two(j->o.align) || j->o.align < TN_EXPORT_ALIGN || j->o.align > TN_EXPORT_MAX_ALIGN)
         return tn_fail(err, TN_ERR_ARGUMENT, "alignment %llu: expected a power of two from %d to %d",
@@ -589,6 +589,7 @@ static tn_status run(job *j, const char *folder, tn_error *err)
 tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_options *given,
                       tn_export_result *result, tn_error *err)
 {
+    TN_GIVEN(file, "a file", err);
     tn_error own;
     job *j = calloc(1, sizeof *j);
     TN_NEED(j, err);

@@ -725,8 +725,8 @@ static int32_t round_to(number x, tn_mli_round round, int32_t highest)
     } else if (x.e >= -24) {                            /* below that less than half of 1 */
         uint32_t s = (uint32_t)-x.e, rest = x.m & ((1u << s) - 1), half = 1u << (s - 1);
         whole = x.m >> s;
-        bool tie_grows = round == TN_MLI_HALF_EVEN ? (whole & 1) != 0 : true;
-        if (round == TN_MLI_HALF_UP)
+        bool tie_grows = round == TN_FX_HALF_EVEN ? (whole & 1) != 0 : true;
+        if (round == TN_FX_HALF_UP)
             tie_grows = !x.negative;
         if (rest > half || (rest == half && tie_grows))
             whole++;
@@ -764,13 +764,13 @@ static tn_mli_status from_float(float value, int32_t frac_bits, tn_mli_round rou
     int64_t e = exponent ? exponent : 1;                /* subnormals have the lowest */
     number x = { bits.u >> 31 != 0, exponent ? fraction | 0x800000 : fraction,
                  limit_exponent(e - 150 + frac_bits) };
-    if (exponent == 0xff && fraction != 0 && round != TN_MLI_FLOAT_STEPS) {
+    if (exponent == 0xff && fraction != 0 && round != TN_FX_FLOAT_STEPS) {
         *fx = 0;
         return TN_MLI_ARGUMENT_ERROR;
     }
     if (exponent == 0xff)                               /* infinite, whatever frac_bits is */
         x.e = EXPONENT_LIMIT;
-    *fx = round == TN_MLI_FLOAT_STEPS ? round_in_steps(x, highest) : round_to(x, round, highest);
+    *fx = round == TN_FX_FLOAT_STEPS ? round_in_steps(x, highest) : round_to(x, round, highest);
     return TN_MLI_OK;
 }
 
@@ -811,7 +811,7 @@ float tn_mli_fx_to_float(int16_t fx, int32_t frac_bits)
         bits.u = (uint32_t)exponent << 23 | (m & 0x7fffff);
     } else {                            /* subnormal; rounding up to 2^23 gives the first normal number */
         number tiny = { false, m, exponent - 1 };
-        bits.u = (uint32_t)round_to(tiny, TN_MLI_HALF_EVEN, INT32_MAX);
+        bits.u = (uint32_t)round_to(tiny, TN_FX_HALF_EVEN, INT32_MAX);
     }
     bits.u |= fx < 0 ? 0x80000000u : 0;
     return bits.f;

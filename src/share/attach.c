@@ -310,6 +310,8 @@ static tn_status ask_connected(const visit *v, tn_error *err)
 tn_status tn_share_attach(const char *path, const tn_attach_options *options, tn_attachment **attachment,
                           tn_error *err)
 {
+    TN_GIVEN(path, "a path", err);
+    TN_GIVEN(attachment, "a place for the attachment", err);
     visit v = { .fd = -1 };
     TN_TRY(tn_take_options(TN_SIZED(tn_attach_options, context), &v.options, options, err));
     v.bytes = malloc(TN_WIRE_MAX);

@@ -60,6 +60,7 @@ static const tn_provider *find_provider(tn_handle_type type, tn_error *err)
 
 tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buffer **buffer, tn_error *err)
 {
+    TN_GIVEN(buffer, "a place for the buffer", err);
     tn_buffer_options own = { .size = sizeof own };
     TN_TRY(tn_take_options(TN_SIZED(tn_buffer_options, alignment), &own, options, err));
     TN_TRY(check_options(bytes, &own, err));

@@ -54,6 +54,8 @@ static tn_status take_options(tn_offer *o, const char *path, const tn_offer_opti
 
 tn_status tn_share_offer(const char *path, const tn_offer_options *options, tn_offer **offer, tn_error *err)
 {
+    TN_GIVEN(path, "a path", err);
+    TN_GIVEN(offer, "a place for the offer", err);
     tn_offer *o = calloc(1, sizeof *o);
     TN_NEED(o, err);
     o->stop = -1;

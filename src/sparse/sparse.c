@@ -395,6 +395,8 @@ static unsigned threads_for(const tn_tensor *t, tn_form form, unsigned jobs)
 tn_status tn_convert_form(const tn_tensor *tensor, tn_form form, const tn_sparse_options *options,
                           tn_tensor **result, tn_error *err)
 {
+    TN_GIVEN(tensor, "a tensor", err);
+    TN_GIVEN(result, "a place for the result", err);
     request q = { .source = tensor, .form = form, .whole = true };
     tn_pool *pool;
     tn_sparse_conversion *r = NULL;

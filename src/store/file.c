@@ -532,6 +532,8 @@ static tn_status take_options(tn_open_options *own, const tn_open_options *given
 
 tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file, tn_error *err)
 {
+    TN_GIVEN(path, "a path", err);
+    TN_GIVEN(file, "a place for the file", err);
     tn_open_options options;
     tn_source *source;
     TN_TRY(take_options(&options, given, err));
@@ -543,6 +545,7 @@ tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file
 
 tn_status tn_open_fd(int fd, const tn_open_options *given, tn_file **file, tn_error *err)
 {
+    TN_GIVEN(file, "a place for the file", err);
     tn_open_options options;
     tn_source *source;
     TN_TRY(take_options(&options, given, err));
@@ -553,6 +556,8 @@ tn_status tn_open_fd(int fd, const tn_open_options *given, tn_file **file, tn_er
 tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *given, tn_file **file,
                          tn_error *err)
 {
+    TN_GIVEN(data || !size, "data", err);
+    TN_GIVEN(file, "a place for the file", err);
     tn_open_options options;
     tn_source *source;
     TN_TRY(take_options(&options, given, err));
@@ -584,6 +589,7 @@ void tn_close(tn_file *f)
 
 tn_status tn_file_intact(const tn_file *f, tn_error *err)
 {
+    TN_GIVEN(f, "a file", err);
     tn_error why;
     for (size_t i = 0; i < f->nshards; i++) {
         tn_status status = tn_source_check(f->shards[i].source, &why);
@@ -636,12 +642,12 @@ tn_status tn_tensor_settle(const tn_file *f, const tn_tensor *t, tn_status statu
     return harm ? harm : status;
 }
 
-const char *tn_file_format(const tn_file *f) { return f->format->info.name; }
-size_t      tn_file_count(const tn_file *f)  { return f->count; }
+const char *tn_file_format(const tn_file *f) { return f ? f->format->info.name : ""; }
+size_t      tn_file_count(const tn_file *f)  { return f ? f->count : 0; }
 
 size_t tn_file_shards(const tn_file *f)
 {
-    size_t n = f->nshards;
+    size_t n = f ? f->nshards : 0;
     while (n > 1 && f->shards[n - 1].decoded)
         n--;
     return n;
@@ -657,27 +663,27 @@ uint64_t tn_file_size(const tn_file *f)
 
 const char *tn_file_shard_name(const tn_file *f, size_t shard)
 {
-    return shard < f->nshards ? f->shards[shard].path : "";
+    return f && shard < f->nshards ? f->shards[shard].path : "";
 }
 
 const tn_tensor *tn_file_tensor(const tn_file *f, size_t i)
 {
-    return i < f->count ? &f->tensors[i] : NULL;
+    return i < tn_file_count(f) ? &f->tensors[i] : NULL;
 }
 
 const tn_tensor *tn_file_find(const tn_file *f, const char *name)
 {
-    size_t i = tn_names_find(&f->names, f, tensor_name, name);
-    return i < f->count ? &f->tensors[i] : NULL;
+    return f && name ? tn_file_tensor(f, tn_names_find(&f->names, f, tensor_name, name)) : NULL;
 }
 
 const tn_meta *tn_file_meta(const tn_file *f, size_t *count)
 {
-    *count = f->nmeta;
-    return f->meta;
+    if (count)
+        *count = f ? f->nmeta : 0;
+    return f ? f->meta : NULL;
 }
 
 const char *tn_file_warning(const tn_file *f, size_t i)
 {
-    return i < f->nwarnings ? f->warnings[i] : NULL;
+    return f && i < f->nwarnings ? f->warnings[i] : NULL;
 }

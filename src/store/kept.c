@@ -127,6 +127,7 @@ tn_status tn_kept_check_spilled(const tn_file *f, const tn_tensor *t, const tn_p
 
 tn_status tn_check_decoded(const tn_tensor *const *tensors, size_t n, uint64_t max_bytes, tn_error *err)
 {
+    TN_GIVEN(tensors || !n, "tensors", err);
     tn_kept k = { .max_bytes = max_bytes };
     for (size_t i = 0; i < n; i++)
         for (uint32_t part = 0; part < tensors[i]->nparts; part++)

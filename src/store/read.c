@@ -58,12 +58,18 @@ static tn_status wrong_size(uint64_t expected, size_t found, tn_error *err)
 
 tn_status tn_part_read(const tn_file *f, const tn_part *p, void *buffer, size_t size, tn_error *err)
 {
+    TN_GIVEN(f, "a file", err);
+    TN_GIVEN(p, "a part", err);
+    TN_GIVEN(buffer || !size, "a buffer", err);
     return size == p->nbytes ? read_bytes(f, p, 0, buffer, size, err) : wrong_size(p->nbytes, size, err);
 }
 
 tn_status tn_part_read_rows(const tn_file *f, const tn_part *p, uint64_t first, uint64_t count, void *buffer,
                             size_t size, tn_error *err)
 {
+    TN_GIVEN(f, "a file", err);
+    TN_GIVEN(p, "a part", err);
+    TN_GIVEN(buffer || !size, "a buffer", err);
     const tn_array *a = &p->array;
     const tn_dtype_info *type = tn_dtype_get(a->dtype);
     uint64_t rows = a->rank ? (uint64_t)a->shape[0] : 1, row_bits = 0;

@@ -51,6 +51,8 @@ tn_stored_info tn_stored_summary(const tn_tensor *t, const tn_part *p)
 tn_status tn_part_stored(const tn_tensor *t, const tn_part *p, tn_stored_info *info)
 {
     size_t size;
+    if (!p || !info)
+        return TN_ERR_ARGUMENT;
     TN_TRY(tn_check_size(TN_SIZED(tn_stored_info, dense), info, &size, NULL));
     tn_stored_info all = tn_stored_summary(t, p);
     all.size = size;

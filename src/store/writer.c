@@ -33,7 +33,7 @@ static tn_status still_good(const tn_writer *w, tn_error *err)
                      : TN_OK;
 }
 
-static tn_status settle(tn_writer *w, tn_status status, tn_error *err)
+tn_status tn_writer_settle(tn_writer *w, tn_status status, tn_error *err)
 {
     if (status && !w->failed)
         w->failed = status;
@@ -111,6 +111,8 @@ tn_status tn_writer_new(const char *path, const tn_create_options *given, bool d
 
 tn_status tn_create(const char *path, const tn_create_options *options, tn_writer **writer, tn_error *err)
 {
+    TN_GIVEN(path, "a path", err);
+    TN_GIVEN(writer, "a place for the writer", err);
     return tn_writer_new(path, options, false, writer, err);
 }
 
@@ -161,13 +163,17 @@ static tn_status still_declaring(const tn_writer *w, tn_error *err)
 
 tn_status tn_writer_add_meta(tn_writer *w, const tn_meta *meta, tn_error *err)
 {
+    TN_GIVEN(w, "a writer", err);
+    TN_GIVEN(meta, "metadata", err);
+    TN_GIVEN(meta->key, "a key", err);
+    TN_GIVEN(meta->text || meta->cbor, "a value", err);
     tn_status ready = still_declaring(w, err);
     if (ready)
         return ready;
     TN_NEED(TN_GROW(w->meta, w->nmeta, w->meta_cap), err);
     tn_status status = copy_meta(w, meta, &w->meta[w->nmeta], err);
     w->nmeta += !status;
-    return settle(w, status, err);
+    return tn_writer_settle(w, status, err);
 }
 
 /* The suffix that other software uses for the scales of NAME; NULL: none for this part. */
@@ -452,7 +458,7 @@ tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, const tn_stored_as 
         status = tn_fail_nomem(err);
     if (!status)
         status = add_parts(w, &own, how, err);
-    return settle(w, tn_in_tensor(status, t->name, err), err);
+    return tn_writer_settle(w, tn_in_tensor(status, t->name, err), err);
 }
 
 tn_status tn_writer_set_properties(tn_writer *w, const tn_properties *properties, tn_error *err)
@@ -461,15 +467,6 @@ tn_status tn_writer_set_properties(tn_writer *w, const tn_properties *properties
     if (more)
         more->properties = properties;
     return more || !properties ? TN_OK : tn_fail_nomem(err);
-}
-
-tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
-{
-    tn_stored_as how[TN_MAX_PARTS];
-    for (size_t k = 0; k < TN_MAX_PARTS; k++)
-        how[k] = (tn_stored_as){ w->options.encoding, w->options.checksum };
-    tn_status status = tn_form_check(t, NULL, err);
-    return settle(w, status ? status : tn_writer_add_as(w, t, how, err), err);
 }
 
 /* ---- placing ---- */
@@ -572,7 +569,7 @@ tn_status tn_writer_plan(tn_writer *w, tn_error *err)
         if (w->entries[i].checksum != TN_CHECKSUM_NONE &&
             !(w->entries[i].digest = tn_arena_zalloc(&w->arena, 1, sizeof(tn_digest))))
             status = tn_fail_nomem(err);
-    return settle(w, status, err);
+    return tn_writer_settle(w, status, err);
 }
 
 tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *err)
@@ -751,7 +748,9 @@ static tn_status write_part(tn_writer *w, size_t tensor, size_t part, const void
 
 tn_status tn_writer_write(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n, tn_error *err)
 {
-    return settle(w, write_part(w, tensor, part, data, n, err), err);
+    TN_GIVEN(w, "a writer", err);
+    TN_GIVEN(data || !n, "data", err);
+    return tn_writer_settle(w, write_part(w, tensor, part, data, n, err), err);
 }
 
 /* ---- finishing ---- */
@@ -828,7 +827,7 @@ tn_status tn_writer_seal(tn_writer *w, tn_error *err)
         status = tn_in_tensor(incomplete(w, w->current, err), w->entries[w->current].name, err);
     for (size_t i = 0; i < w->count && !status; i++)
         status = tn_in_tensor(complete_entry(w, i, err), w->entries[i].name, err);
-    return settle(w, status ? status : w->format->finish(w, err), err);
+    return tn_writer_settle(w, status ? status : w->format->finish(w, err), err);
 }
 
 uint64_t tn_writer_total(const tn_writer *w)
@@ -841,6 +840,7 @@ uint64_t tn_writer_total(const tn_writer *w)
 
 tn_status tn_writer_finish(tn_writer *w, tn_error *err)
 {
+    TN_GIVEN(w, "a writer", err);
     tn_status status = tn_writer_seal(w, err);
     if (!status)
         return tn_writer_publish(w, err);

@@ -126,6 +126,9 @@ tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err);
 tn_status tn_writer_new(const char *path, const tn_create_options *options, bool dry_run, tn_writer **w,
                         tn_error *err);
 
+/* The end of a public call: after a failure every later call fails too. */
+tn_status tn_writer_settle(tn_writer *w, tn_status status, tn_error *err);
+
 /* tn_writer_add() with an encoding and a checksum per part. */
 typedef struct tn_stored_as {
     tn_encoding encoding;

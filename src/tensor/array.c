@@ -9,7 +9,7 @@
 
 tn_status tn_shape_count(uint32_t rank, const int64_t *shape, uint64_t *count)
 {
-    if (rank > TN_MAX_RANK || (rank > 0 && !shape))
+    if (rank > TN_MAX_RANK || (rank > 0 && !shape) || !count)
         return TN_ERR_ARGUMENT;
     bool empty = false;
     for (uint32_t i = 0; i < rank; i++) {
@@ -44,6 +44,8 @@ tn_status tn_shape_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, u
 
 tn_status tn_array_nbytes(const tn_array *array, uint64_t *nbytes)
 {
+    if (!array || !nbytes)
+        return TN_ERR_ARGUMENT;
     return tn_shape_nbytes(array->dtype, array->rank, array->shape, nbytes);
 }
 

@@ -527,6 +527,8 @@ static void free_pairs(comparison *c)
 tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_options *given,
                      tn_compare_fn report, size_t *different, tn_error *err)
 {
+    TN_GIVEN(a, "two files", err);
+    TN_GIVEN(b, "two files", err);
     comparison c = { .places = { { .file = a, .unchecked = true }, { .file = b, .unchecked = true } },
                      .held = { { .max_bytes = a->max_bytes }, { .max_bytes = b->max_bytes } } };
     tn_error why = { .offset = TN_NO_OFFSET };

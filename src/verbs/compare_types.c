@@ -173,6 +173,8 @@ tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *da
                                const tn_compare_datatypes_options *options, tn_quantize_report_fn report,
                                tn_error *err)
 {
+    TN_GIVEN(file, "a file", err);
+    TN_GIVEN(datatypes || !n, "datatypes", err);
     rating r = { .place = { .file = file, .walk = &r.walk }, .datatypes = datatypes, .n = n, .report = report,
                  .quantize = { .size = sizeof r.quantize } };
     TN_TRY(tn_take_options(TN_SIZED(tn_compare_datatypes_options, cast_defaults), &r.o, options, err));

@@ -18,6 +18,8 @@ static tn_status convert(const tn_file *file, const char *path, int fd, const tn
 tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *options,
                      tn_convert_result *result, tn_error *err)
 {
+    TN_GIVEN(file, "a file", err);
+    TN_GIVEN(path, "a path", err);
     return convert(file, path, -1, options, result, err);
 }
 

@@ -165,6 +165,8 @@ static tn_status describe_one(const tn_file *file, const tn_tensor *t, tn_descri
 
 tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set, tn_error *err)
 {
+    TN_GIVEN(file, "a file", err);
+    TN_GIVEN(set, "a place for the descriptors", err);
     tn_descriptors *made;
     uint64_t least = 0;
     tn_kept kept = { .max_bytes = file->max_bytes };
@@ -195,6 +197,8 @@ tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descripto
 tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, const char *path,
                               const tn_save_options *options, size_t *size, tn_error *err)
 {
+    TN_GIVEN(descriptors || !n, "descriptors", err);
+    TN_GIVEN(path, "a path", err);
     tn_save_options o = { 0 };
     tn_sink *sink = NULL;
     char *json = NULL;

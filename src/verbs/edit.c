@@ -121,6 +121,8 @@ static tn_status run(tn_listener listener, const tn_meta_edit *edits, size_t ned
 tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits,
                        const tn_edit_options *options, uint64_t *shared_bytes, tn_error *err)
 {
+    TN_GIVEN(path, "a path", err);
+    TN_GIVEN(edits || !nedits, "edits", err);
     tn_edit_options o = { 0 };
     TN_TRY(tn_take_options(TN_SIZED(tn_edit_options, context), &o, options, err));
     tn_listener listener = { o.note, o.context, path };

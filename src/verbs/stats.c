@@ -189,6 +189,7 @@ static void free_worker(void *worker) { tn_worker_free(worker); }
 
 tn_status tn_stats(const tn_file *file, const tn_stats_options *given, tn_stats_fn report, tn_error *err)
 {
+    TN_GIVEN(file, "a file", err);
     survey s = { .file = file, .place = { .file = file, .unchecked = true }, .report = report,
                  .held.max_bytes = file->max_bytes, .total = tn_statistics_empty() };
     TN_TRY(tn_take_options(TN_SIZED(tn_stats_options, nonly), &s.o, given, err));

@@ -134,6 +134,7 @@ static void look_beside(const tn_file *f, const tn_verify_options *o)
 
 tn_status tn_verify(const tn_file *f, const tn_verify_options *given, tn_verify_fn report, tn_error *err)
 {
+    TN_GIVEN(f, "a file", err);
     tn_verify_options o = { 0 };
     TN_TRY(tn_take_options(TN_SIZED(tn_verify_options, beside), &o, given, err));
     verification v = { .file = f, .report = report, .context = o.context };

@@ -83,7 +83,8 @@ static void check_export(void)
     static const float one[2] = { 1, -2 };
     static const int64_t shape[] = { 2 };
     tn_create_options create = { .size = sizeof create, .format = "ztensor", .replace = true, .jobs = 1 };
-    tn_export_options options = { .size = sizeof options, .mli = TN_MLI_2_0, .name = "n", .replace = true };
+    tn_export_options options = { .size = sizeof options, .mli = TN_FOR_MLI_2_0, .name = "n",
+                                  .replace = true };
     tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 1, .shape = shape },
                      .nbytes = sizeof one, .data = one };
     tn_writer *w;

@@ -180,9 +180,9 @@ static void scales_are_integers_or_refused(void)
         memcpy(&scale, &bits, sizeof scale);
         if (!isfinite(scale) || scale <= 0)
             continue;
-        for (tn_mli_version mli = TN_MLI_1_1; mli <= TN_MLI_2_0; mli++) {
+        for (tn_mli_version mli = TN_FOR_MLI_1_1; mli <= TN_FOR_MLI_2_0; mli++) {
             int32_t frac = tn_c_scale_frac(mli, scale), integer = 0,
-                    most = mli == TN_MLI_2_0 ? INT16_MAX : INT32_MAX;
+                    most = mli == TN_FOR_MLI_2_0 ? INT16_MAX : INT32_MAX;
             bool fits = tn_c_scale_integer(mli, scale, frac, &integer);
             double exact = ldexp((double)scale, frac);
             CHECK(frac >= -128 && frac <= 127 && fits == (exact == rint(exact) && exact >= 1));

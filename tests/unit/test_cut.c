@@ -226,7 +226,7 @@ static tn_status export(const tn_file *file, tn_error *err)
     const char *const only[] = { "w" };
     int before = count_entries(folder);
     const tn_export_options options = { .size = sizeof options, .only = only, .nonly = 1, .binary = true,
-                                        .mli = TN_MLI_2_0 };
+                                        .mli = TN_FOR_MLI_2_0 };
     tn_status status = tn_export_c(file, folder, &options, NULL, err);
     CHECK(count_entries(folder) == before);
     return status;

@@ -146,7 +146,7 @@ static void tensors_are_reported_in_order_with_their_bytes(void)
     tn_file *f = coded_file(all, 5);
     for (int binary = 0; binary < 2; binary++) {
         seen s = { .text = "" };
-        tn_export_options o = replacing(TN_MLI_2_0);
+        tn_export_options o = replacing(TN_FOR_MLI_2_0);
         tn_export_result r;
         tn_error err = { .text = "" };
         o.report = keep;
@@ -181,7 +181,7 @@ static void tensors_are_reported_in_order_with_their_bytes(void)
 static void an_image_is_little_endian_and_aligned(void)
 {
     tn_file *f = coded_file(scaled, 2);
-    tn_export_options o = replacing(TN_MLI_1_1);
+    tn_export_options o = replacing(TN_FOR_MLI_1_1);
     tn_error err = { .text = "" };
     o.binary = true;
     if (tn_export_c(f, folder, &o, NULL, &err))
@@ -201,7 +201,7 @@ static void an_image_is_little_endian_and_aligned(void)
 static void only_some_may_be_chosen(void)
 {
     tn_file *f = coded_file(scaled, 3);
-    tn_export_options o = replacing(TN_MLI_2_0);
+    tn_export_options o = replacing(TN_FOR_MLI_2_0);
     const char *globs[] = { "wi*", "none*" };
     tn_export_result r;
     tn_error err = { .text = "" };
@@ -247,21 +247,21 @@ static void parameters_that_do_not_fit_are_refused(void)
     static const float wrong[][4] = { { 1, -1, 1, 1 }, { 1, 0, 1, 1 }, { 1, INFINITY, 1, 1 },
                                       { 1, NAN, 1, 1 } };
     const struct { coded tensor; tn_mli_version mli; tn_status status; const char *text; } rows[] = {
-        { { "z", TN_INT8, 4, 0, eight, half_third, far }, TN_MLI_2_0, TN_ERR_LOSS,
+        { { "z", TN_INT8, 4, 0, eight, half_third, far }, TN_FOR_MLI_2_0, TN_ERR_LOSS,
           "zero point 32768 at 2: MLI expects -32768 to 32767" },
-        { { "s", TN_INT8, 4, 0, eight, tenth, zeros }, TN_MLI_2_0, TN_ERR_LOSS,
+        { { "s", TN_INT8, 4, 0, eight, tenth, zeros }, TN_FOR_MLI_2_0, TN_ERR_LOSS,
           "scale 0.100000001 at 2 is no integer of 15 bits" },
-        { { "s", TN_INT8, 4, 0, eight, apart, zeros }, TN_MLI_1_1, TN_ERR_LOSS,
+        { { "s", TN_INT8, 4, 0, eight, apart, zeros }, TN_FOR_MLI_1_1, TN_ERR_LOSS,
           "at 3 is no integer of 31 bits with 1 fractional bits, as" },
-        { { "s", TN_INT8, 4, 0, eight, tiny, zeros }, TN_MLI_2_0, TN_ERR_LOSS,
+        { { "s", TN_INT8, 4, 0, eight, tiny, zeros }, TN_FOR_MLI_2_0, TN_ERR_LOSS,
           "at 0 is no integer of 15 bits with 127" },
-        { { "s", TN_INT8, 4, -1, eight, tiny, NULL }, TN_MLI_2_0, TN_ERR_UNSUPPORTED,
+        { { "s", TN_INT8, 4, -1, eight, tiny, NULL }, TN_FOR_MLI_2_0, TN_ERR_UNSUPPORTED,
           "frac_bits is 140, MLI 2.0 expects -128 to 127" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         check_refused(&rows[i].tensor, rows[i].mli, rows[i].status, rows[i].text);
     for (size_t i = 0; i < 4; i++)
-        check_refused(&(coded){ "s", TN_INT8, 4, 0, eight, wrong[i], zeros }, TN_MLI_2_0, TN_ERR_UNSUPPORTED,
+        check_refused(&(coded){ "s", TN_INT8, 4, 0, eight, wrong[i], zeros }, TN_FOR_MLI_2_0, TN_ERR_UNSUPPORTED,
                       "at 1: MLI expects a finite one above 0");
 }
 
@@ -286,7 +286,7 @@ static void cancelling_leaves_nothing(void)
 {
     tn_file *f = coded_file(fixed, 2);
     seen s = { .stop = 1 };
-    tn_export_options o = replacing(TN_MLI_1_0);
+    tn_export_options o = replacing(TN_FOR_MLI_1_0);
     tn_error err = { .text = "" };
     o.progress = count_bytes;
     o.context = &s;
@@ -349,7 +349,7 @@ static void check_pair(const tn_file *f, int kind, bool source, bool header, boo
             put_file("out/m.c", "old source");
         if (header)
             put_file("out/m.h", "old header");
-        tn_export_options o = replacing(TN_MLI_1_0);
+        tn_export_options o = replacing(TN_FOR_MLI_1_0);
         tn_error err = { .text = "" };
         o.name = "m";
         set_failing(kind);
@@ -400,7 +400,7 @@ static void half_a_pair_is_told(void)
     CHECK(mkdir(in_folder("out").text, 0777) == 0);
     put_file("out/m.c", "old source");
     put_file("out/m.h", "old header");
-    tn_export_options o = replacing(TN_MLI_1_0);
+    tn_export_options o = replacing(TN_FOR_MLI_1_0);
     tn_error err = { .text = "" };
     o.name = "m";
     real = tn_sink_calls;
@@ -421,7 +421,7 @@ static void a_link_to_a_source_stays_one(void)
     CHECK(mkdir(in_folder("out").text, 0777) == 0 && mkdir(in_folder("kept").text, 0777) == 0);
     put_file("kept/elsewhere.c", "old source");
     CHECK(symlink("../kept/elsewhere.c", in_folder("out/m.c").text) == 0);
-    tn_export_options o = replacing(TN_MLI_1_0);
+    tn_export_options o = replacing(TN_FOR_MLI_1_0);
     tn_error err = { .text = "" };
     o.name = "m";
     real = tn_sink_calls;

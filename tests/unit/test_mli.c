@@ -689,8 +689,8 @@ static int32_t oracle(long double y, tn_mli_round round, int bits)
     long double floor = floorl(y), rest = y - floor, top = ldexpl(1, bits - 1);
     bool up = rest > 0.5L;
     if (rest == 0.5L)
-        up = round == TN_MLI_HALF_UP ||
-             (round == TN_MLI_HALF_EVEN ? fmodl(floor, 2) != 0 : round == TN_MLI_HALF_AWAY && y > 0);
+        up = round == TN_FX_HALF_UP ||
+             (round == TN_FX_HALF_EVEN ? fmodl(floor, 2) != 0 : round == TN_FX_HALF_AWAY && y > 0);
     long double whole = floor + (up ? 1 : 0);
     return (int32_t)(whole > top - 1 ? top - 1 : whole < -top ? -top : whole);
 }
@@ -712,30 +712,30 @@ static int16_t to_fx16(float x, int32_t frac_bits, tn_mli_round round)
 static void the_examples_of_mlis_text_hold(void)
 {
     CHECK(tn_mli_fx_to_float(0x4000, 15) == 0.5f && tn_mli_fx_to_float(0x4000, 14) == 1.0f);
-    CHECK(to_fx8(0.85f, 7, TN_MLI_HALF_AWAY) == 109);
-    CHECK(to_fx16(-1.09f, 10, TN_MLI_HALF_AWAY) == -1116);
-    CHECK(tn_mli_fx_to_fx16(0x24, 8, 12, TN_MLI_HALF_UP) == 0x240);
-    CHECK(tn_mli_fx_to_fx8(0x24, 4, 1, TN_MLI_HALF_UP) == 5);
-    CHECK(tn_mli_fx_to_fx8(0x24, 4, 1, TN_MLI_HALF_EVEN) == 4);
-    CHECK(to_fx16(0.49999997f, 0, TN_MLI_FLOAT_STEPS) == 1 && to_fx16(0.49999997f, 0, TN_MLI_HALF_AWAY) == 0);
-    CHECK(to_fx16(3e9f, 0, TN_MLI_FLOAT_STEPS) == -32768 && to_fx16(3e9f, 0, TN_MLI_HALF_AWAY) == 32767);
-    CHECK(to_fx16(8388609.0f, -9, TN_MLI_HALF_AWAY) == 16384);
+    CHECK(to_fx8(0.85f, 7, TN_FX_HALF_AWAY) == 109);
+    CHECK(to_fx16(-1.09f, 10, TN_FX_HALF_AWAY) == -1116);
+    CHECK(tn_mli_fx_to_fx16(0x24, 8, 12, TN_FX_HALF_UP) == 0x240);
+    CHECK(tn_mli_fx_to_fx8(0x24, 4, 1, TN_FX_HALF_UP) == 5);
+    CHECK(tn_mli_fx_to_fx8(0x24, 4, 1, TN_FX_HALF_EVEN) == 4);
+    CHECK(to_fx16(0.49999997f, 0, TN_FX_FLOAT_STEPS) == 1 && to_fx16(0.49999997f, 0, TN_FX_HALF_AWAY) == 0);
+    CHECK(to_fx16(3e9f, 0, TN_FX_FLOAT_STEPS) == -32768 && to_fx16(3e9f, 0, TN_FX_HALF_AWAY) == 32767);
+    CHECK(to_fx16(8388609.0f, -9, TN_FX_HALF_AWAY) == 16384);
 }
 
 static void nan_is_an_error_and_zero_and_infinities_saturate(void)
 {
     int8_t a = 99;
     int16_t b = 99;
-    CHECK(tn_mli_float_to_fx8(NAN, 3, TN_MLI_HALF_AWAY, &a) == TN_MLI_ARGUMENT_ERROR && a == 0);
-    CHECK(tn_mli_float_to_fx16(-NAN, -300, TN_MLI_HALF_EVEN, &b) == TN_MLI_ARGUMENT_ERROR && b == 0);
-    CHECK(to_fx8(NAN, 3, TN_MLI_FLOAT_STEPS) == -128 && to_fx8(INFINITY, 3, TN_MLI_FLOAT_STEPS) == -128);
-    CHECK(tn_mli_float_to_fx8(1, 0, TN_MLI_HALF_AWAY, NULL) == TN_MLI_ARGUMENT_ERROR);
-    CHECK(tn_mli_float_to_fx16(1, 0, TN_MLI_HALF_AWAY, NULL) == TN_MLI_ARGUMENT_ERROR);
+    CHECK(tn_mli_float_to_fx8(NAN, 3, TN_FX_HALF_AWAY, &a) == TN_MLI_ARGUMENT_ERROR && a == 0);
+    CHECK(tn_mli_float_to_fx16(-NAN, -300, TN_FX_HALF_EVEN, &b) == TN_MLI_ARGUMENT_ERROR && b == 0);
+    CHECK(to_fx8(NAN, 3, TN_FX_FLOAT_STEPS) == -128 && to_fx8(INFINITY, 3, TN_FX_FLOAT_STEPS) == -128);
+    CHECK(tn_mli_float_to_fx8(1, 0, TN_FX_HALF_AWAY, NULL) == TN_MLI_ARGUMENT_ERROR);
+    CHECK(tn_mli_float_to_fx16(1, 0, TN_FX_HALF_AWAY, NULL) == TN_MLI_ARGUMENT_ERROR);
     for (int32_t n = -2000; n <= 2000; n += 400)
-        CHECK(to_fx8(INFINITY, n, TN_MLI_HALF_UP) == 127 && to_fx16(-INFINITY, n, TN_MLI_HALF_UP) == -32768);
-    CHECK(to_fx8(1, INT32_MAX, TN_MLI_HALF_UP) == 127 && to_fx8(-1e-45f, INT32_MAX, TN_MLI_HALF_UP) == -128);
-    CHECK(to_fx8(3e38f, INT32_MIN, TN_MLI_HALF_UP) == 0 && to_fx8(0, INT32_MAX, TN_MLI_HALF_UP) == 0);
-    CHECK(to_fx8(-0.0f, INT32_MAX, TN_MLI_FLOAT_STEPS) == 0);
+        CHECK(to_fx8(INFINITY, n, TN_FX_HALF_UP) == 127 && to_fx16(-INFINITY, n, TN_FX_HALF_UP) == -32768);
+    CHECK(to_fx8(1, INT32_MAX, TN_FX_HALF_UP) == 127 && to_fx8(-1e-45f, INT32_MAX, TN_FX_HALF_UP) == -128);
+    CHECK(to_fx8(3e38f, INT32_MIN, TN_FX_HALF_UP) == 0 && to_fx8(0, INT32_MAX, TN_FX_HALF_UP) == 0);
+    CHECK(to_fx8(-0.0f, INT32_MAX, TN_FX_FLOAT_STEPS) == 0);
 }
 
 static void floats_become_the_nearest_fixed_point(void)
@@ -753,7 +753,7 @@ static void floats_become_the_nearest_fixed_point(void)
             n = (int32_t)(next_random() % 601) - 300;
         if (isnan(x))
             continue;
-        for (int mode = TN_MLI_HALF_AWAY; mode <= TN_MLI_HALF_EVEN; mode++) {
+        for (int mode = TN_FX_HALF_AWAY; mode <= TN_FX_HALF_EVEN; mode++) {
             tn_mli_round round = (tn_mli_round)mode;
             long double y = isinf(x) ? (long double)x : ldexpl((long double)x, n);
             CHECK(to_fx8(x, n, round) == oracle(isinf(x) ? copysignl(1e9L, y) : y, round, 8));
@@ -775,8 +775,8 @@ static void mlis_steps_are_those_of_binary32(void)
         volatile float p = x * ldexpf(1, n);
         p = x > 0 ? p + 0.5f : p - 0.5f;
         int32_t q = fabsf(p) >= 2147483648.0f ? INT32_MIN : (int32_t)p;
-        CHECK(to_fx16(x, n, TN_MLI_FLOAT_STEPS) == (q > 32767 ? 32767 : q < -32768 ? -32768 : q));
-        CHECK(to_fx8(x, n, TN_MLI_FLOAT_STEPS) == (q > 127 ? 127 : q < -128 ? -128 : q));
+        CHECK(to_fx16(x, n, TN_FX_FLOAT_STEPS) == (q > 32767 ? 32767 : q < -32768 ? -32768 : q));
+        CHECK(to_fx8(x, n, TN_FX_FLOAT_STEPS) == (q > 127 ? 127 : q < -128 ? -128 : q));
     }
 }
 
@@ -800,7 +800,7 @@ static void every_fixed_point_becomes_its_float(void)
 static void fixed_point_changes_its_fraction_exactly(void)
 {
     for (int32_t shift = -20; shift <= 20; shift++) {
-        for (int mode = TN_MLI_HALF_AWAY; mode <= TN_MLI_HALF_EVEN; mode++) {
+        for (int mode = TN_FX_HALF_AWAY; mode <= TN_FX_HALF_EVEN; mode++) {
             tn_mli_round round = (tn_mli_round)mode;
             for (int32_t q = INT16_MIN; q <= INT16_MAX; q += q >= -300 && q <= 300 ? 1 : 5) {
                 long double y = ldexpl(q, shift);
@@ -809,9 +809,9 @@ static void fixed_point_changes_its_fraction_exactly(void)
             }
         }
     }
-    CHECK(tn_mli_fx_to_fx16(1, INT32_MIN, INT32_MAX, TN_MLI_HALF_UP) == 32767);
-    CHECK(tn_mli_fx_to_fx16(-32768, INT32_MAX, INT32_MIN, TN_MLI_HALF_AWAY) == 0);
-    CHECK(tn_mli_fx_to_fx16(0, INT32_MIN, INT32_MAX, TN_MLI_HALF_UP) == 0);
+    CHECK(tn_mli_fx_to_fx16(1, INT32_MIN, INT32_MAX, TN_FX_HALF_UP) == 32767);
+    CHECK(tn_mli_fx_to_fx16(-32768, INT32_MAX, INT32_MIN, TN_FX_HALF_AWAY) == 0);
+    CHECK(tn_mli_fx_to_fx16(0, INT32_MIN, INT32_MAX, TN_FX_HALF_UP) == 0);
 }
 
 int main(void)

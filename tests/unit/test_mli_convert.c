@@ -277,11 +277,11 @@ static int32_t to_fx(const side *s, float x, tn_mli_round round)
 static bool check_value(const golden *g, const void *in, const void *out, uint64_t i)
 {
     const side *from = &g->from, *to = &g->to;
-    tn_mli_round round = g->round == TN_ROUND_HALF_UP ? TN_MLI_HALF_UP : TN_MLI_HALF_EVEN;
+    tn_mli_round round = g->round == TN_ROUND_HALF_UP ? TN_FX_HALF_UP : TN_FX_HALF_EVEN;
     int64_t wanted = code_at(to, out, i);
     if (from->dtype == TN_FLOAT32) {
-        CHECK(to_fx(to, float_at(in, i), TN_MLI_FLOAT_STEPS) == wanted);
-        return to_fx(to, float_at(in, i), TN_MLI_HALF_AWAY) != wanted;
+        CHECK(to_fx(to, float_at(in, i), TN_FX_FLOAT_STEPS) == wanted);
+        return to_fx(to, float_at(in, i), TN_FX_HALF_AWAY) != wanted;
     }
     int16_t q = (int16_t)code_at(from, in, i);
     if (to->dtype == TN_FLOAT32) {

@@ -345,9 +345,9 @@ static void mli_codes_are_those_of_the_firmware_header(void)
         for (size_t i = 0; i < N; i++) {
             int16_t want16;
             int8_t want8;
-            CHECK(tn_mli_float_to_fx16(x[i], frac, TN_MLI_FLOAT_STEPS, &want16) == TN_MLI_OK &&
+            CHECK(tn_mli_float_to_fx16(x[i], frac, TN_FX_FLOAT_STEPS, &want16) == TN_MLI_OK &&
                   out16[i] == want16);
-            CHECK(tn_mli_float_to_fx8(x[i], frac, TN_MLI_FLOAT_STEPS, &want8) == TN_MLI_OK &&
+            CHECK(tn_mli_float_to_fx8(x[i], frac, TN_FX_FLOAT_STEPS, &want8) == TN_MLI_OK &&
                   out8[i] == want8);
         }
     }

@@ -144,7 +144,7 @@ static tn_status compare_types(call *c, tn_error *err)
 
 static tn_status export(call *c, tn_error *err)
 {
-    tn_export_options o = { .size = sizeof o, .mli = TN_MLI_2_0, .binary = true, .name = "out",
+    tn_export_options o = { .size = sizeof o, .mli = TN_FOR_MLI_2_0, .binary = true, .name = "out",
                             .progress = progress, .context = c, .only = c->only, .nonly = c->nonly };
     return tn_export_c(c->a, in_folder("c").text, &o, NULL, err);
 }

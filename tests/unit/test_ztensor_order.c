@@ -232,11 +232,13 @@ static void options_that_are_not_known_are_refused_with_those_that_are(void)
         { "o.zt", { "ztensor", "byte-order", "bi" }, "expected little or big but found \"bi\"" },
         { "o.zt", { "ztensor", "byte-order", "little|big" },
           "expected little or big but found \"little|big\"" },
-        { "o.zt", { "ztensor", "order", "big" }, "option \"ztensor.order\": expected byte-order of ztensor "
-          "but found \"order\"" },
+        { "o.zt", { "ztensor", "order", "big" }, "option \"ztensor.order\": expected byte-order or "
+          "ocp-names of ztensor but found \"order\"" },
         { "o.zt", { "zt", "byte-order", "big" }, "expected ztensor, safetensors, raw, btf, npy, npz, "
           "scipy-npz, mtx or idx but found \"zt\"" },
-        { "o.npz", { "npz", "byte-order", "big" }, "option \"npz.byte-order\": npz has no options of its "
+        { "o.npz", { "npz", "byte-order", "big" }, "option \"npz.byte-order\": expected ocp-names of npz but "
+          "found \"byte-order\"" },
+        { "o.npy", { "npy", "byte-order", "big" }, "option \"npy.byte-order\": npy has no options of its "
           "own" },
         { "o.npz", { "ztensor", "byte-order", "big" }, "option \"ztensor.byte-order\": it is for ztensor "
           "and the output is npz" },
