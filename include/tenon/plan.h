@@ -37,9 +37,10 @@ typedef struct tn_plan_piece_info {
 TN_API tn_status tn_plan_make(const tn_file *file, const char *path, const tn_convert_options *options,
                               tn_plan **plan, tn_error *err);
 
+/* The number of pieces. */
 TN_API size_t    tn_plan_count(const tn_plan *plan);
 
-/* TN_ERR_ARGUMENT: there is no such piece, or info->size is 0. */
+/* Tells what a piece makes and costs.  TN_ERR_ARGUMENT: there is no such piece, or info->size is 0. */
 TN_API tn_status tn_plan_piece(const tn_plan *plan, size_t piece, tn_plan_piece_info *info, tn_error *err);
 
 /* Makes a piece; one that is made already is left as it is.  After a failure it may be tried again. */
@@ -58,7 +59,7 @@ TN_API tn_status tn_plan_save(const tn_plan *plan, const char *path, tn_error *e
  * the input, or Tenon, is not: the text has the first difference. */
 TN_API tn_status tn_plan_open(const char *path, tn_plan **plan, tn_error *err);
 
-TN_API void      tn_plan_free(tn_plan *plan);       /* NULL is allowed */
+TN_API void      tn_plan_free(tn_plan *plan);   /* Frees a plan; NULL is allowed. */
 
 #ifdef __cplusplus
 }
