@@ -27,7 +27,7 @@ static tn_status check_parts(const tn_tensor *t, tn_error *err)
 static bool stays(const tn_view *v, const tn_tensor_rules *rules)
 {
     bool ruled = rules->origin || rules->cast || rules->layout || rules->pad || rules->form;
-    return !ruled && v->step == &tn_step_stored && !v->index_change;
+    return !ruled && v->step == &tn_step_stored && !v->has_wide_indices;
 }
 
 static void move_to(tn_view *v, tn_arena *arena)

@@ -688,14 +688,12 @@ static uint64_t search_bytes(const tn_view *v)
 tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_arena *arena,
                            tn_tensor_plan *plan, tn_error *err)
 {
-    tn_change change;
     const tn_view *encoded = tn_find_step(v, &tn_step_encode);
     if (!copy_tensor(arena, v, &plan->tensor))
         return tn_fail_nomem(err);
-    bool is_streamed = v->step == &tn_step_stored || tn_view_change(v, &change);
     plan->source_bytes = stored_bytes(v);
     plan->searched = search_bytes(v);
-    plan->is_made = !is_streamed;
+    plan->is_made = v->ninputs && !(v->step->apply && !v->input->ninputs);
     plan->makes_parts = makes_parts(v);
     plan->is_formed = tn_find_step(v, &tn_step_form) != NULL;
     plan->is_new = plan->rules.origin || plan->makes_parts || plan->tensor.form != tn_stored_tensor(v)->form;

@@ -103,7 +103,7 @@ static void begin_as_input(tn_view *v, tn_view **inputs, uint32_t n)
     v->count = first->count;
     v->bits = first->bits;
     v->grain = first->grain;
-    v->index_change = first->index_change;
+    v->has_wide_indices = first->has_wide_indices;
     for (uint32_t i = 0; i < n; i++) {
         v->reach = inputs[i]->reach > v->reach ? inputs[i]->reach : v->reach;
         v->depth = inputs[i]->depth >= v->depth ? (uint8_t)(inputs[i]->depth + 1) : v->depth;
@@ -501,55 +501,16 @@ tn_status tn_view_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_
     return tn_in_tensor(make_block(v, block, w, out, err), v->tensor.name, err);
 }
 
-/* ---- streams ---- */
-
-static tn_status apply_change(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
-                              tn_error *err)
-{
-    const tn_view *v = context;
-    return v->step->apply(v, first, in, n, out, err);
-}
-
-/* The context of a change of indices. */
-typedef struct widening {
-    tn_change    change;
-    tn_cast_plan plan;
-    const tn_view *view;
-} widening;
-
-static tn_status widen(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
-                       tn_error *err)
-{
-    const widening *x = context;
-    const tn_array *a = &x->view->parts[1].array;
-    tn_status status = tn_cast_block(&x->plan, out, in, n, first, a->rank, a->shape, err);
-    return tn_in_tensor(status, x->view->tensor.name, err);
-}
+/* ---- indices ---- */
 
 tn_status tn_view_widen_indices(tn_view *v, tn_dtype to, tn_error *err)
 {
-    tn_part *indices = &v->parts[1];
-    tn_dtype from = indices->array.dtype;
-    if (tn_dtype_get(from)->bits == tn_dtype_get(to)->bits)     /* no negative ones are let through */
+    tn_array *indices = &v->parts[1].array;
+    if (tn_dtype_get(indices->dtype)->bits == tn_dtype_get(to)->bits)   /* no negative ones are let through */
         return TN_OK;
-    widening *x = tn_arena_zalloc(v->arena, 1, sizeof *x);
-    if (!x)
-        return tn_fail_nomem(err);
-    tn_status status = tn_cast_plan_make(&x->plan, to, from, TN_HOST_ORDER, NULL, err);
-    x->view = v;
-    x->change = (tn_change){ widen, x, tn_dtype_get(from)->bits, tn_dtype_get(to)->bits };
-    v->index_change = &x->change;
-    indices->array.dtype = to;
-    if (!status && tn_array_nbytes(&indices->array, &indices->nbytes))
-        status = tn_fail(err, TN_ERR_LIMIT, "its indices are too many");
-    return status;
-}
-
-bool tn_view_change(const tn_view *v, tn_change *change)
-{
-    if (!v->step->apply || v->input->step != &tn_step_stored)
-        return false;
-    *change = (tn_change){ .apply = apply_change, .context = v, .from_bits = v->input->bits,
-                           .to_bits = v->bits };
-    return true;
+    v->has_wide_indices = true;
+    indices->dtype = to;
+    if (tn_array_nbytes(indices, &v->parts[1].nbytes))
+        return tn_fail(err, TN_ERR_LIMIT, "its indices are too many");
+    return TN_OK;
 }

@@ -128,7 +128,6 @@ struct tn_view {                /* small: a conversion has one for each of very 
     tn_part       *parts;       /* ...its parts; one with data is complete, others are made */
     uint64_t       count;       /* elements of the first part, with padding */
     uint64_t       grain;       /* elements of the first part that are best made at a time; 0: a window */
-    const tn_change *index_change;      /* of the elements of the second part, or NULL */
     const uint8_t *memory;      /* all of the first part, once there is such a thing; or NULL */
     tn_filled     *filled;      /* where that is, if it was made or decoded; or NULL */
     void          *state;       /* of the step */
@@ -138,6 +137,7 @@ struct tn_view {                /* small: a conversion has one for each of very 
     uint8_t        depth;       /* steps before it */
     uint8_t        reach;       /* tn_reach */
     bool           is_moved;    /* elements have other indices than in the file */
+    bool           has_wide_indices;    /* the second part has another type than in the file */
     bool           is_prepared;
     bool           is_streamed; /* a stored part that is read in order, between begin and end */
 };
@@ -239,9 +239,6 @@ tn_status tn_copy_part(const tn_view_place *place, const tn_tensor *tensor, uint
 uint64_t  tn_view_blocks(const tn_view *v);
 uint64_t  tn_view_block_elements(const tn_view *v);     /* of a view that has ranges: of each but the last */
 tn_status tn_view_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err);
-
-/* An elementwise step directly on a stored part, as streams take it; false: it is another view. */
-bool tn_view_change(const tn_view *v, tn_change *change);
 
 /* The second part of a coo tensor gets indices of another type. */
 tn_status tn_view_widen_indices(tn_view *v, tn_dtype to, tn_error *err);

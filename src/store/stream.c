@@ -92,9 +92,6 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->stored_end = s->stored + tn_stored_of(part)->size;
     s->unit = tn_swap_unit(part);
     s->hashed = false;
-    s->change = NULL;
-    s->swap = 0;
-    s->nunchanged = 0;
     s->block.size = 0;
     tn_spill_free(&s->whole);
     tn_columns_free(s->columns);
@@ -491,72 +488,10 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tens
     return tn_hash_begin(&s->hash, kind, err);
 }
 
-void tn_stream_change(tn_stream *s, const tn_change *change)
-{
-    s->change = change;
-    s->elements = 0;
-    if (change) {
-        s->element = s->made * 8 / change->from_bits;
-        /* cannot fail: its bytes were counted */
-        tn_shape_count(s->part->array.rank, s->part->array.shape, &s->elements);
-    }
-}
-
-void tn_stream_swap(tn_stream *s, unsigned unit)
-{
-    s->swap = unit;
-}
-
-static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     TN_TRY(s->next(s, bytes, n, err));
     s->made += *n;
-    return TN_OK;
-}
-
-/* Wide results of narrow elements take several turns: a window holds so many after the conversion. */
-static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
-{
-    const tn_change *c = s->change;
-    *n = 0;
-    tn_status status = s->nunchanged ? TN_OK : next_decoded(s, &s->unchanged, &s->nunchanged, err);
-    if (!status)
-        status = need_buffer(&s->changed, err);
-    if (status || !s->nunchanged)
-        return status;
-    size_t elements = s->nunchanged * 8 / c->from_bits, used = s->nunchanged;
-    size_t fit = TN_WINDOW / c->to_bits * 8;
-    if (elements > fit) {
-        elements = fit;
-        used = fit / 8 * c->from_bits;
-    }
-    /* the last byte may have bits of no element */
-    elements = (size_t)tn_min_u64(elements, s->elements - s->element);
-    status = c->apply(c->context, s->element, s->unchanged, elements, s->changed, err);
-    s->element += elements;
-    s->unchanged += used;
-    s->nunchanged -= used;
-    *bytes = s->changed;
-    *n = (elements * c->to_bits + 7) / 8;
-    return status;
-}
-
-static tn_status next_in_host_order(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
-{
-    return s->change ? next_changed(s, bytes, n, err) : next_decoded(s, bytes, n, err);
-}
-
-tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
-{
-    tn_status status = next_in_host_order(s, bytes, n, err);
-    if (status || s->swap <= 1 || !*n)
-        return status;
-    status = need_buffer(&s->swapped, err);
-    if (status)
-        return status;
-    /* A window has whole elements, and may be a view of the file. */
-    tn_swap_bytes(s->swapped, *bytes, *n, s->swap);
-    *bytes = s->swapped;
     return TN_OK;
 }
 
@@ -588,8 +523,6 @@ void tn_stream_free(tn_stream *s)
     tn_columns_free(s->columns);
     free(s->in);
     free(s->out);
-    free(s->changed);
-    free(s->swapped);
     *s = (tn_stream){ 0 };
 }
 

@@ -20,16 +20,6 @@
 /* Elements of a raw part per item: whole windows of every type, and whole lanes of statistics. */
 #define TN_SPAN ((uint64_t)8 * TN_WINDOW)
 
-/* A step between reading and the window, such as a cast.  Any thread. */
-typedef struct tn_change {
-    /* Converts `elements` elements from number `first` on into `out`, which has room.  Both `in` and `out`
-     * begin on a byte with that element. */
-    tn_status (*apply)(const void *context, uint64_t first, const uint8_t *in, size_t elements, uint8_t *out,
-                       tn_error *err);
-    const void *context;
-    unsigned    from_bits, to_bits;     /* of an element */
-} tn_change;
-
 struct tn_stream;
 typedef tn_status (*tn_next_fn)(struct tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);
 
@@ -59,14 +49,6 @@ typedef struct tn_stream {
     struct { uint8_t *bytes; size_t cap; uint64_t from, size; } block;  /* dense bytes of several windows, so
                                      * that a column is read at once */
     tn_columns *columns;            /* extents of their own */
-
-    /* Conversion. */
-    const tn_change *change;        /* or NULL */
-    uint64_t  element, elements;    /* number of the next element, and where to stop */
-    const uint8_t *unchanged;       /* decoded bytes still to be converted */
-    size_t    nunchanged;
-    unsigned  swap;                 /* unit of bytes to reverse in the final windows; 0: none */
-    uint8_t  *changed, *swapped;
 } tn_stream;
 
 /* The kind of a part's checksum, or NONE if this build cannot compute it. */
@@ -98,13 +80,7 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor,
                                 const tn_part *part, tn_checksum kind, tn_error *err);
 
-/* From here on windows hold the elements that `change` converts. */
-void tn_stream_change(tn_stream *s, const tn_change *change);
-
-/* From here on each `unit` bytes of a window are reversed; 0: none. */
-void tn_stream_swap(tn_stream *s, unsigned unit);
-
-/* The next window of at most TN_WINDOW bytes, in host order unless swapped, valid until the next call. *n is
+/* The next window of at most TN_WINDOW bytes, in host order, valid until the next call. *n is
  * 0 at the end. TN_ERR_TRUNCATED, TN_ERR_IO: the file was truncated or is unreadable, perhaps since the last
  * window. */
 tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);
