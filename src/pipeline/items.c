@@ -160,22 +160,21 @@ tn_outcome *tn_run_add_outcome(tn_made *r, tn_error *err)
 /* ---- small ones ---- */
 
 /* A complete part as it is stored. */
-static tn_status store_part(const tn_engine *m, tn_maker *w, const tn_out_entry *e, tn_buf *made, tn_made *r,
-                            tn_error *err)
+static tn_status store_part(const tn_engine *m, tn_maker *w, const tn_out_entry *e, const tn_part_bytes *made,
+                            tn_made *r, tn_error *err)
 {
     tn_outcome *o = tn_run_add_outcome(r, err);
-    const uint8_t *bytes = made->data;
-    if (!o || made->bad)
-        return tn_fail_nomem(err);
-    size_t at = r->bytes.size;
+    const uint8_t *bytes = made->bytes;
+    size_t n = (size_t)made->size, at = r->bytes.size;
+    TN_TRY(o ? TN_OK : TN_ERR_NOMEM);
     if (e->encoding == TN_ENCODING_RAW) {
-        TN_TRY(in_order_of(e, &w->swapped, &bytes, made->size, err));
-        tn_buf_put(&r->bytes, bytes, made->size);
+        TN_TRY(in_order_of(e, &w->swapped, &bytes, n, err));
+        tn_buf_put(&r->bytes, bytes, n);
     } else {
         TN_TRY(tn_codec_use(&w->encoder, tn_codec_of(e->encoding), err));
-        size_t room = w->encoder.codec->bound(made->size);
+        size_t room = w->encoder.codec->bound(n);
         uint8_t *to = tn_buf_room(&r->bytes, room);
-        tn_coding c = { made->data ? made->data : (const uint8_t *)"", made->size, to, room };
+        tn_coding c = { bytes, n, to, room };
         TN_TRY(to ? TN_OK : tn_fail_nomem(err));
         TN_TRY(w->encoder.codec->encode(w->encoder.state, m->out->options.level, &c, err));
         r->bytes.size = at + room - c.nout;
@@ -184,6 +183,27 @@ static tn_status store_part(const tn_engine *m, tn_maker *w, const tn_out_entry 
         return tn_fail_nomem(err);
     o->size = r->bytes.size - at;
     return hash_whole(e->checksum, r->bytes.data + at, (size_t)o->size, &o->digest, err);
+}
+
+static tn_status write_entries(const tn_engine *m, tn_made *r, tn_error *err)
+{
+    size_t n = r->bytes.size;
+    r->bytes.size = 0;
+    return n ? tn_writer_put(m->out, r->file, r->at, r->bytes.data, n, err) : TN_OK;
+}
+
+/* Neighbours in the file are written together; what is between them is padding. */
+static tn_status begin_entry(const tn_engine *m, const tn_out_entry *e, tn_made *r, tn_error *err)
+{
+    uint64_t end = r->at + r->bytes.size, gap = m->out->appends ? m->out->options.align : 1;
+    if (r->bytes.size && e->file == r->file && e->offset >= end && e->offset - end < gap) {
+        tn_buf_fill(&r->bytes, 0, (size_t)(e->offset - end));
+        return TN_OK;
+    }
+    TN_TRY(write_entries(m, r, err));
+    r->at = e->offset;
+    r->file = e->file;
+    return TN_OK;
 }
 
 /* All blocks of a small view, part by part. */
@@ -198,8 +218,14 @@ static tn_status make_parts(const tn_engine *m, const tn_subject *s, tn_maker *w
     for (uint64_t b = 0; b < n && !status; b++) {
         tn_part_bytes out[TN_MAX_PARTS] = { 0 };
         status = tn_run_make_block(m, s, b, &w->worker, out, err);
-        for (uint32_t k = 0; k < s->view->tensor.nparts && !status; k++)
-            tn_buf_put(&w->parts[k], out[k].bytes, (size_t)out[k].size);
+        for (uint32_t k = 0; k < s->view->tensor.nparts && !status; k++) {
+            w->made[k] = out[k];
+            if (n > 1) {
+                tn_buf_put(&w->parts[k], out[k].bytes, (size_t)out[k].size);
+                w->made[k] = (tn_part_bytes){ .bytes = w->parts[k].data, .size = w->parts[k].size };
+                status = w->parts[k].bad ? tn_fail_nomem(err) : TN_OK;
+            }
+        }
         tn_quantize_stats_add(stats, &w->worker.report);
     }
     if (s->stored && !status) {
@@ -243,71 +269,38 @@ static tn_status open_small(const tn_engine *m, const tn_subject *s, tn_maker *w
     return TN_OK;
 }
 
-static tn_status make_small(const tn_engine *m, const tn_subject *s, tn_maker *w, tn_made *r,
+static tn_status make_small(const tn_engine *m, const tn_subject *s, bool direct, tn_maker *w, tn_made *r,
                             tn_quantize_stats *stats, tn_error *err)
 {
     tn_subject open = *s;
-    for (uint32_t k = 0; k < TN_MAX_PARTS; k++)
+    for (uint32_t k = 0; k < TN_MAX_PARTS; k++) {
         w->parts[k].size = 0;
+        w->made[k] = (tn_part_bytes){ .bytes = (const uint8_t *)"" };
+    }
     tn_status status = open_small(m, s, w, &open.stored, err);
     open.view = w->view;
     if (!status)
         status = make_parts(m, &open, w, stats, err);
     for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i) && !status; i = tn_next_entry(m, s, i + 1)) {
         const tn_out_entry *e = tn_entry_at(m, i);
-        tn_buf *made = &w->parts[s->count > 1 ? e->part : 0];
-        status = tn_in_file(store_part(m, w, e, made, r, err), m->out->path, err);
+        const tn_part_bytes *made = &w->made[s->count > 1 ? e->part : 0];
+        if (direct)
+            status = begin_entry(m, e, r, err);
+        if (!status)
+            status = tn_in_file(store_part(m, w, e, made, r, err), m->out->path, err);
     }
     if (status)
         close_small(w);
     return status;
 }
 
-/* Neighbours in the file are written together; what is between them is padding. */
-static tn_status write_small(const tn_engine *m, const tn_item *item, tn_made *r, tn_buf *joined,
-                             tn_error *err)
-{
-    uint64_t at = 0, from = 0;          /* where `joined` goes, and what of r->bytes was taken */
-    uint32_t file = 0;
-    size_t number = 0;
-    joined->size = 0;
-    for (uint32_t k = 0; k < item->count; k++) {
-        const tn_subject *s = &m->subjects[item->subject + k];
-        for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i); i = tn_next_entry(m, s, i + 1)) {
-            const tn_out_entry *e = tn_entry_at(m, i);
-            uint64_t size = r->list[number++].size, end = at + joined->size;
-            uint64_t gap = m->out->appends ? m->out->options.align : 1;
-            bool near = joined->size && e->file == file && e->offset >= end && e->offset - end < gap;
-            if (!near && joined->size)
-                TN_TRY(tn_writer_put(m->out, file, at, joined->data, joined->size, err));
-            if (near) {
-                tn_buf_fill(joined, 0, (size_t)(e->offset - end));
-            } else {
-                joined->size = 0;
-                at = e->offset;
-                file = e->file;
-            }
-            tn_buf_put(joined, r->bytes.data + from, (size_t)size);
-            from += size;
-        }
-    }
-    if (joined->bad)
-        return tn_fail_nomem(err);
-    return joined->size ? tn_writer_put(m->out, file, at, joined->data, joined->size, err) : TN_OK;
-}
-
 static tn_status work_small(const tn_engine *m, const tn_item *item, tn_maker *w, tn_made *r, tn_error *err)
 {
     tn_status status = w->pool ? TN_OK : tn_pool_new(1, &w->pool, err);
-    bool direct = true;
-    for (uint32_t i = 0; i < item->count && !status; i++) {
-        const tn_subject *s = &m->subjects[item->subject + i];
-        direct &= s->direct;
-        status = make_small(m, s, w, r, &r->stats[i], err);
-    }
-    if (status || !direct)
-        return status;
-    return write_small(m, item, r, &w->parts[0], err);
+    bool direct = tn_run_is_direct(m, item);
+    for (uint32_t i = 0; i < item->count && !status; i++)
+        status = make_small(m, &m->subjects[item->subject + i], direct, w, r, &r->stats[i], err);
+    return status || !direct ? status : write_entries(m, r, err);
 }
 
 /* ---- blocks ---- */

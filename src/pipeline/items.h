@@ -31,7 +31,9 @@ typedef struct tn_outcome {
 } tn_outcome;
 
 typedef struct tn_made {
-    tn_buf            bytes;            /* of all entries that are not written yet */
+    tn_buf            bytes;            /* of all entries that are not written yet... */
+    uint64_t          at;               /* ...and, of direct ones, where they go */
+    uint32_t          file;
     tn_outcome       *list;
     size_t            count, cap;
     tn_digest         in;               /* some blocks: of the input's stored bytes */
@@ -46,7 +48,8 @@ typedef struct tn_maker {
     tn_view       *view;        /* of the last small tensor... */
     const tn_tensor_plan *plan; /* ...and its plan, or NULL */
     tn_arena       arena;       /* of the view */
-    tn_buf         parts[TN_MAX_PARTS];
+    tn_buf         parts[TN_MAX_PARTS];         /* of several blocks... */
+    tn_part_bytes  made[TN_MAX_PARTS];          /* ...or of one: all of a small tensor */
     tn_codec_state encoder;
     tn_buf         swapped;
 } tn_maker;
@@ -100,6 +103,15 @@ static inline size_t tn_first_entry(const tn_engine *m, const tn_subject *s)
 static inline bool tn_has_entry(const tn_subject *s, size_t i)
 {
     return i < (size_t)s->first + s->count;
+}
+
+/* Whether all small tensors of an item have places. */
+static inline bool tn_run_is_direct(const tn_engine *m, const tn_item *item)
+{
+    bool direct = true;
+    for (uint32_t k = 0; k < item->count; k++)
+        direct &= m->subjects[item->subject + k].direct;
+    return direct;
 }
 
 /* An error of the input: of the file that the part is in. */

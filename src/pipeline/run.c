@@ -56,9 +56,7 @@ static tn_status join_small(tn_engine *m, const tn_item *item, const tn_made *r,
 {
     const uint8_t *from = r->bytes.data ? r->bytes.data : (const uint8_t *)"";
     size_t number = 0;
-    bool direct = true;
-    for (uint32_t k = 0; k < item->count; k++)
-        direct &= m->subjects[item->subject + k].direct;
+    bool direct = tn_run_is_direct(m, item);
     for (uint32_t k = 0; k < item->count; k++) {
         const tn_subject *s = &m->subjects[item->subject + k];
         for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i); i = tn_next_entry(m, s, i + 1)) {
@@ -67,7 +65,7 @@ static tn_status join_small(tn_engine *m, const tn_item *item, const tn_made *r,
                 tn_writer_commit(m->out, i, &o->digest);
             else
                 TN_TRY(store_entry(m, i, from, o, err));
-            from += o->size;
+            from += direct ? 0 : o->size;
             *done += tn_entry_at(m, i)->nbytes;
         }
         tell(m, s, &r->stats[k]);
