@@ -265,7 +265,8 @@ static tn_status choose_next(tn_plan *c, tn_error *err)
 static tn_status choose_tensors(tn_plan *c, tn_error *err)
 {
     c->place = (tn_plan_place){
-        .view = { c->in, c->out_path, &c->walk, c->o.max_bytes }, .arena = &c->arena,
+        .view = { .file = c->in, .beside = c->out_path, .walk = &c->walk, .max_bytes = c->o.max_bytes },
+        .arena = &c->arena,
         .index_type = c->writer->format->index_type, .reports = c->o.quantized != NULL,
     };
     TN_TRY(tn_select(&c->selection, c->in, &c->o, &c->walk, &c->arena, err));

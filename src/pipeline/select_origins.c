@@ -235,8 +235,10 @@ static tn_status count_pieces(tn_selection *s, const tn_join_rule *rule, const t
                               tn_error *err)
 {
     tn_arena arena = { 0 };
-    const tn_plan_place place = { .view = { s->file, NULL, s->walk, s->options->max_bytes },
-                                  .arena = s->arena };    /* of cast plans, which are kept */
+    const tn_plan_place place = {
+        .view = { .file = s->file, .walk = s->walk, .max_bytes = s->options->max_bytes },
+        .arena = s->arena,      /* of cast plans, which are kept */
+    };
     const tn_tensor_rules none = { .origin = o };
     tn_planning p = { .place = &place, .rules = &none, .shapes_only = !s->options->in_order };
     *n = rule->count;

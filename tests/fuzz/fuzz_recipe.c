@@ -58,6 +58,12 @@ void *must_allocate(size_t count, size_t size)
     return p;
 }
 
+char *cast_defaults(const opts *o)
+{
+    (void)o;
+    return NULL;
+}
+
 static void put_file(const char *name, const uint8_t *bytes, size_t n)
 {
     FILE *f = fopen(scratch_file(name), "wb");
@@ -83,11 +89,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *mark = size ? memchr(data, 0xff, size) : NULL;
     size_t n = mark ? (size_t)(mark - data) : size;
     static char line[256];
-    const char *path = size % 32 ? "recipe" : "missing", *text = line;
-    opts o = { .recipes = { .items = &path, .count = 1 } };
-    text_list *const lists[] = { &o.casts, &o.layouts, &o.pads, &o.forms };
-    if (size % 4 == 0)          /* the first line as an option, too */
-        *lists[size / 4 % 4] = (text_list){ .items = &text, .count = 1 };
+    static const char *const steps[] = { "cast", "layout", "pad", "form", "slice", "concat" };
+    const char *path = size % 32 ? "recipe" : "missing";
+    tn_rule rule = { steps[size / 4 % (sizeof steps / sizeof *steps)], line };
+    opts o = { .recipes = { .items = &path, .count = 1 }, .rules = &rule };
+    o.nrules = size % 4 == 0;   /* the first line as an option, too */
     snprintf(line, sizeof line, "%.*s", (int)(n < 255 ? n : 255), (const char *)data);
     line[strcspn(line, "\n")] = '\0';
     rule_list rules;
@@ -100,12 +106,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     said = 0;
     int code = rules_read(&rules, &o);
     REQUIRE(fchdir(home) == 0);
-    REQUIRE(code == EXIT_DONE ? said == 0 && rules.ncasts > 0 : said == 1);
-    if (code == EXIT_DONE)
-        (void)rules_have_datatypes(&rules);
-    for (size_t i = 0; i < rules.ncasts; i++)
-        REQUIRE(rules.casts[i].glob[0] &&
-                (rules.casts[i].datatype || rules.casts[i].of || rules.casts[i].dtype != TN_UNKNOWN));
+    REQUIRE(code == EXIT_DONE ? said == 0 && rules.count > 0 : said == 1);
+    for (size_t i = 0; i < rules.count; i++)
+        REQUIRE(rules.items[i].step && rules.items[i].text[0]);
     rules_free(&rules);
     return 0;
 }

@@ -12,7 +12,7 @@
 static tn_status describe_reshape(tn_view *v, const void *options, tn_error *err)
 {
     const tn_shape *to = options;
-    uint64_t before, after;
+    uint64_t before = 0, after = 0;
     int64_t *shape = tn_arena_copy(v->arena, to->extent, (to->rank + 1) * sizeof *shape);
     if (!shape)
         return tn_fail_nomem(err);
