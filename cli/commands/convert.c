@@ -359,7 +359,8 @@ const command cmd_convert = {
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
                OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(SPARSE) | OPT(VIRTUAL) |
                OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | OPT(REPORT) | OPT(LAYOUT) |
-               OPT(PAD) | OPT(FORM) | OPTS_SHAPES | OPT(MAX_BYTES) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) |
+               OPT(PAD) | OPT(FORM) | OPTS_SHAPES | OPT(MAX_BYTES) | OPT(COMPRESS) | OPT(CHECKSUM) |
+               OPT(ALIGN) |
                OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) |
                OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(OPTION) |
                OPT(QUIET) | OPT(JSON),

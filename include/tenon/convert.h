@@ -64,10 +64,11 @@ typedef struct tn_rule {
     const char *text;
 } tn_rule;
 
-/* Whether a rule can be read; no file is looked at.  `cast_defaults` (may be NULL) is KEY=VALUE[,KEY=VALUE...]
- * for all casts: round, overflow, nan, seed, complex, mode, rotate, dialect, virtual.  What a rule says itself
- * comes first.  Codes with scales and datatypes saturate: another overflow is refused, and `saturate` too where
- * they do not (compat=mli, N:M of float32, float16 and bfloat16 without scales).
+/* Whether a rule can be read; no file is looked at.  `cast_defaults` (may be NULL) is
+ * KEY=VALUE[,KEY=VALUE...] for all casts: round, overflow, nan, seed, complex, mode, rotate, dialect,
+ * virtual.  What a rule says itself comes first.  Codes with scales and datatypes saturate: another overflow
+ * is refused, and `saturate` too where they do not (compat=mli, N:M of float32, float16 and bfloat16 without
+ * scales).
  * TN_ERR_ARGUMENT: the text says what is wrong and where; TN_ERR_IO: a table of a datatype cannot be read. */
 TN_API tn_status tn_rule_check(const tn_rule *rule, const char *cast_defaults, tn_error *err);
 

@@ -96,7 +96,8 @@ static tn_status fail_scale(const survey *s, float scale, int32_t frac_bits, tn_
     return tn_refuse(err, TN_ERR_LOSS, TN_REASON_CAST_BEFORE, "f32",
                      "scale %.9g at %llu is no integer of %d bits with %d fractional bits%s: cast it to "
                      "float32, and that to %s%s, which chooses scales that are",
-                     (double)scale, (unsigned long long)s->index, s->mli == TN_FOR_MLI_2_0 ? 15 : 31, frac_bits,
+                     (double)scale, (unsigned long long)s->index, s->mli == TN_FOR_MLI_2_0 ? 15 : 31,
+                     frac_bits,
                      shared ? ", as many as the largest one leaves (MLI 2.0 has some for each)" : "", type,
                      shared ? ",per=tensor" : "");
 }

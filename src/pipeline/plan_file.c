@@ -448,8 +448,8 @@ static tn_status compare(const uint8_t *saved, size_t n, const tn_buf *made, tn_
                    line_at(made->data, made->size, from).text);
 }
 
-static tn_status make_again(tn_file *file, const tn_plan_head *h, const uint8_t *saved, size_t n, tn_plan **plan,
-                            tn_error *err)
+static tn_status make_again(tn_file *file, const tn_plan_head *h, const uint8_t *saved, size_t n,
+                            tn_plan **plan, tn_error *err)
 {
     tn_plan *p = NULL;
     tn_buf made = { 0 };

@@ -260,8 +260,9 @@ static tn_status split_one(tn_selection *s, const tn_read_rule *rule, const tn_o
     unsigned last = 0;
     TN_TRY(count_pieces(s, r, o, &n, err));
     if (r->is_new && n + list->count > MAX_TENSORS)
-        return tn_in_tensor(tn_fail(err, TN_ERR_LIMIT, "expected at most %d tensors but each of its %llu indices "
-                                    "would be one", MAX_TENSORS, (unsigned long long)n), o->name, err);
+        return tn_in_tensor(tn_fail(err, TN_ERR_LIMIT,
+                                    "expected at most %d tensors but each of its %llu indices would be one",
+                                    MAX_TENSORS, (unsigned long long)n), o->name, err);
     for (size_t i = 0; i < r->whole.len; i++)
         last += r->whole.ptr[i] == '*';
     for (uint32_t i = 0; i < n; i++) {

@@ -309,7 +309,8 @@ static tn_status open_mtx(tn_file *file, tn_error *err)
 }
 
 static const tn_format_key keys[] = {
-    { TN_MTX_ONE_TRIANGLE, "no|yes", "write the lower triangle only; an error unless the matrix is symmetric" },
+    { TN_MTX_ONE_TRIANGLE, "no|yes",
+      "write the lower triangle only; an error unless the matrix is symmetric" },
     { 0 },
 };
 

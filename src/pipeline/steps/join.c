@@ -76,7 +76,8 @@ static tn_status check_alike(const tn_view *a, const tn_view *b, const tn_joinin
                        tn_dtype_get(a->parts[0].array.dtype)->name,
                        tn_dtype_get(b->parts[0].array.dtype)->name, tn_quote_z(b->tensor.name).text);
     if (a->tensor.layout && b->tensor.layout && strcmp(a->tensor.layout, b->tensor.layout) != 0)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected tensors of one layout to join but found %s and %s of %s",
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected tensors of one layout to join but found %s and %s of %s",
                        a->tensor.layout, b->tensor.layout, tn_quote_z(b->tensor.name).text);
     bool alike = a->tensor.rank == b->tensor.rank;
     for (uint32_t i = 0; i < a->tensor.rank && alike; i++)

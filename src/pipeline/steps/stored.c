@@ -192,7 +192,8 @@ tn_status tn_stored_begin(const tn_view *v, uint64_t first, uint64_t n, tn_worke
     w->at = tn_packed_byte(first, v->bits);
     w->left = 0;
     w->until = first + n;
-    TN_TRY(tn_stream_open(&w->stream, v->place->file, t, p, w->at, tn_packed_bytes(n, v->bits), sum_of(p), err));
+    TN_TRY(tn_stream_open(&w->stream, v->place->file, t, p, w->at, tn_packed_bytes(n, v->bits), sum_of(p),
+                          err));
     w->streamed = v;
     return TN_OK;
 }

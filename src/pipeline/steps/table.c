@@ -32,15 +32,33 @@ PARSE(reshape, tn_dims_rule)
 PARSE(concat, tn_join_rule)
 PARSE(split, tn_join_rule)
 
-static const tn_rule_step slice_step = { "slice", TN_RULE_SHAPE, sizeof(tn_slice_rule), parse_slice, NULL, tn_plan_add_slice };
-static const tn_rule_step transpose_step = { "transpose", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_transpose, NULL, tn_plan_add_transpose };
-static const tn_rule_step reshape_step = { "reshape", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_reshape, NULL, tn_plan_add_reshape };
-static const tn_rule_step concat_step = { "concat", TN_RULE_JOIN, sizeof(tn_join_rule), parse_concat, NULL, NULL };
-static const tn_rule_step split_step = { "split", TN_RULE_SPLIT, sizeof(tn_join_rule), parse_split, NULL, NULL };
-static const tn_rule_step layout_step = { "layout", TN_RULE_LAYOUT, sizeof(tn_layout_rule), parse_layout, NULL, tn_plan_add_layout };
-static const tn_rule_step pad_step = { "pad", TN_RULE_PAD, sizeof(tn_pad_rule), parse_pad, NULL, tn_plan_add_pad };
-static const tn_rule_step form_step = { "form", TN_RULE_FORM, sizeof(tn_form_rule), parse_form, NULL, tn_plan_add_form };
-static const tn_rule_step cast_step = { "cast", TN_RULE_CAST, sizeof(tn_cast_rule), parse_cast, free_cast, tn_plan_add_cast };
+static const tn_rule_step slice_step = {
+    "slice", TN_RULE_SHAPE, sizeof(tn_slice_rule), parse_slice, NULL, tn_plan_add_slice
+};
+static const tn_rule_step transpose_step = {
+    "transpose", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_transpose, NULL, tn_plan_add_transpose
+};
+static const tn_rule_step reshape_step = {
+    "reshape", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_reshape, NULL, tn_plan_add_reshape
+};
+static const tn_rule_step concat_step = {
+    "concat", TN_RULE_JOIN, sizeof(tn_join_rule), parse_concat, NULL, NULL
+};
+static const tn_rule_step split_step = {
+    "split", TN_RULE_SPLIT, sizeof(tn_join_rule), parse_split, NULL, NULL
+};
+static const tn_rule_step layout_step = {
+    "layout", TN_RULE_LAYOUT, sizeof(tn_layout_rule), parse_layout, NULL, tn_plan_add_layout
+};
+static const tn_rule_step pad_step = {
+    "pad", TN_RULE_PAD, sizeof(tn_pad_rule), parse_pad, NULL, tn_plan_add_pad
+};
+static const tn_rule_step form_step = {
+    "form", TN_RULE_FORM, sizeof(tn_form_rule), parse_form, NULL, tn_plan_add_form
+};
+static const tn_rule_step cast_step = {
+    "cast", TN_RULE_CAST, sizeof(tn_cast_rule), parse_cast, free_cast, tn_plan_add_cast
+};
 
 static const tn_rule_step *const steps[] = {
     &slice_step,
