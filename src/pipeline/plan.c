@@ -270,7 +270,7 @@ static tn_status choose_tensors(tn_plan *c, tn_error *err)
         .index_type = c->writer->format->index_type, .reports = c->o.quantized != NULL,
     };
     TN_TRY(tn_select(&c->selection, c->in, &c->o, &c->walk, &c->arena, err));
-    c->plans = tn_arena_zalloc(&c->arena, c->walk.count, sizeof *c->plans);
+    c->plans = calloc(c->walk.count + 1, sizeof *c->plans);     /* pages of plain tensors stay untouched */
     tn_status status = c->plans ? TN_OK : tn_fail_nomem(err);
     while (c->count < c->walk.count && !status)
         status = choose_next(c, err);
@@ -891,6 +891,7 @@ void tn_plan_free(tn_plan *c)
         tn_spill_free(&c->run.pieces[i].waiting);
     free(c->run.pieces);
     tn_selection_end(&c->selection);
+    free(c->plans);
     tn_walk_end(&c->walk);
     tn_arena_free(&c->scratch);
     tn_arena_free(&c->arena);

@@ -17,7 +17,7 @@
 enum {
     SMALL = 1 << 20,            /* bytes of a small tensor, or of several that make an item */
     ORDERED_BYTES = 1 << 20,    /* of an item whose bytes wait */
-    MOST_SUBJECTS = 1 << 15     /* at a time: a file of very many tensors needs no list of them all */
+    MOST_SUBJECTS = 1 << 11     /* at a time: a file of very many tensors needs no list of them all */
 };
 
 /* An item is large enough that handing it out costs nothing, and small enough that a few of them keep every
