@@ -88,7 +88,8 @@ static void room_is_not_counted(void)
     CHECK(to && b.size == 0);
     memset(to, 1, 100);
     CHECK(tn_buf_room(&b, 0) && b.size == 0 && !b.bad);
-    CHECK(!tn_buf_room(&b, SIZE_MAX) && b.bad);
+    tn_buf_putc(&b, '1');
+    CHECK(!tn_buf_room(&b, SIZE_MAX) && b.bad && b.size == 1);
     tn_buf_free(&b);
 }
 
