@@ -632,11 +632,11 @@ static int compare_keys(const void *a, const void *b)
 /* Sorted, not hashed: hostile keys cannot make this slow. */
 void tn_json_pop_keys(tn_json *j, tn_json_keys *keys, size_t first)
 {
-    struct tn_json_key *own = keys->items + first;
     size_t n = keys->count - first;
     keys->count = first;
     if (n < 2 || j->status)
         return;
+    struct tn_json_key *own = keys->items + first;
     qsort(own, n, sizeof *own, compare_keys);
     for (size_t i = 1; i < n && !j->status; i++) {
         if (!tn_text_equal(own[i].text, own[i - 1].text))
