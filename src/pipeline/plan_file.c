@@ -5,6 +5,7 @@
 #include "pipeline/plan.h"
 #include "base/error.h"
 #include "bytes/json.h"
+#include "store/publish.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -104,35 +105,21 @@ static void put_options(tn_buf *b, const tn_plan *p)
 
 /* ---- what was planned ---- */
 
-static uint32_t add_text(uint32_t crc, const char *text)
-{
-    return text ? tn_crc32c(crc, text, strlen(text) + 1) : crc;
-}
-
-static uint32_t add_meta(uint32_t crc, const tn_meta *meta, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        crc = add_text(add_text(crc, meta[i].key), meta[i].text);
-        crc = tn_crc32c(crc, meta[i].cbor, meta[i].cbor_size);
-    }
-    return crc;
-}
-
 /* All that the index of the input says: where the data is, and what it is. */
 static uint32_t hash_index(const tn_file *f)
 {
     size_t n;
     const tn_meta *meta = tn_file_meta(f, &n);
-    uint32_t crc = add_meta(0, meta, n);
+    uint32_t crc = tn_crc_meta(0, meta, n);
     for (size_t i = 0; i < tn_file_count(f); i++) {
         const tn_tensor *t = tn_file_tensor(f, i);
-        crc = add_text(add_text(add_text(crc, t->name), tn_tensor_form_name(t)), t->layout);
-        crc = add_meta(crc, t->meta, t->nmeta);
+        crc = tn_crc_text(tn_crc_text(tn_crc_text(crc, t->name), tn_tensor_form_name(t)), t->layout);
+        crc = tn_crc_meta(crc, t->meta, t->nmeta);
         for (uint32_t k = 0; k < t->nparts; k++) {
             const tn_part *p = &t->parts[k];
             const tn_stored *s = tn_stored_of(p);
             const uint64_t place[] = { s->offset, s->size, s->shard, s->encoding, s->order, p->array.dtype };
-            crc = add_text(add_text(crc, p->role), s->checksum_text);
+            crc = tn_crc_text(tn_crc_text(crc, p->role), s->checksum_text);
             crc = tn_crc32c(crc, place, sizeof place);
             crc = tn_crc32c(crc, p->array.shape, p->array.rank * sizeof *p->array.shape);
         }

@@ -113,15 +113,15 @@ tn_status tn_writer_add_member(tn_writer *w, uint32_t *file, tn_error *err)
     return TN_OK;
 }
 
-static uint32_t add_text(uint32_t crc, const char *text)
+uint32_t tn_crc_text(uint32_t crc, const char *text)
 {
     return text ? tn_crc32c(crc, text, strlen(text) + 1) : crc;
 }
 
-static uint32_t add_meta(uint32_t crc, const tn_meta *meta, size_t n)
+uint32_t tn_crc_meta(uint32_t crc, const tn_meta *meta, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        crc = add_text(add_text(crc, meta[i].key), meta[i].text);
+        crc = tn_crc_text(tn_crc_text(crc, meta[i].key), meta[i].text);
         crc = tn_crc32c(crc, meta[i].cbor, meta[i].cbor_size);
     }
     return crc;
@@ -129,16 +129,16 @@ static uint32_t add_meta(uint32_t crc, const tn_meta *meta, size_t n)
 
 static uint32_t crc_of_content(const tn_writer *w)
 {
-    uint32_t crc = add_meta(0, w->meta, w->nmeta);
+    uint32_t crc = tn_crc_meta(0, w->meta, w->nmeta);
     for (size_t i = 0; i < w->count; i++) {
         const tn_out_entry *e = &w->entries[i];
         char digest[TN_CHECKSUM_TEXT_MAX];
         tn_digest_format(e->digest, digest);
-        crc = add_text(add_text(crc, e->name), digest);
+        crc = tn_crc_text(tn_crc_text(crc, e->name), digest);
         crc = tn_crc32c(crc, &e->dtype, sizeof e->dtype);
         crc = tn_crc32c(crc, e->shape, e->rank * sizeof *e->shape);
         crc = tn_crc32c(crc, e->more->record.ptr, e->more->record.len);
-        crc = add_meta(crc, e->more->meta, e->more->nmeta);
+        crc = tn_crc_meta(crc, e->more->meta, e->more->nmeta);
     }
     return crc;
 }

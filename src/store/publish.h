@@ -64,4 +64,8 @@ void tn_note_strays(const tn_beside *b, tn_is_member is_member);
 __attribute__((format(printf, 3, 4)))
 void tn_note(const tn_beside *b, bool doubtful, const char *format, ...);
 
+/* Joins a text (NULL: none) or metadata to a crc32c, for an id of what a file says. */
+uint32_t tn_crc_text(uint32_t crc, const char *text);
+uint32_t tn_crc_meta(uint32_t crc, const tn_meta *meta, size_t n);
+
 #endif
