@@ -1,4 +1,5 @@
-/* kernels/machine.c - fills tables of kernels; those of this machine once, read-only afterwards. */
+/* kernels/machine.c - fills tables of kernels; each of this machine when it is first used, read-only
+ * afterwards. */
 #include <pthread.h>
 
 #include "base/cpu.h"
@@ -13,7 +14,7 @@
 #include "kernels/sparse/table.h"
 #include "kernels/stats/table.h"
 
-/* X(type, member of `machine`, whether there is a NEON level) */
+/* X(type, name of this machine's, whether there is a NEON level) */
 #define EACH_TABLE(X)                       \
     X(tn_cast_kernels, cast, NEON)          \
     X(tn_quant_kernels, quantize, NO_NEON)  \
@@ -43,7 +44,7 @@
 #endif
 #define NO_NEON(T)
 
-#define DEFINE_INIT(T, member, neon)    \
+#define DEFINE_INIT(T, name, neon)    \
     void T##_init(T *k, unsigned cpu)   \
     {                                   \
         (void)cpu;                      \
@@ -55,25 +56,32 @@ EACH_TABLE(DEFINE_INIT)
 
 /* --- this machine ------------------------------------------------------------ */
 
-#define MEMBER(T, member, neon) T member;
-static struct TN_OWN_PAGES {
-    EACH_TABLE(MEMBER)
-} machine;
+static unsigned level;
 
-static pthread_once_t filled = PTHREAD_ONCE_INIT;
-
-#define FILL(T, member, neon) T##_init(&machine.member, cpu);
-static void fill(void)
+static void find_level(void)
 {
-    unsigned cpu = tn_cpu_detect();
-    EACH_TABLE(FILL)
-    tn_seal(&machine, sizeof machine);
+    level = tn_cpu_detect();
 }
 
-#define DEFINE_GET(T, member, neon)           \
-    const T *T##_get(void)              \
-    {                                   \
-        pthread_once(&filled, fill);    \
-        return &machine.member;         \
+/* The same for all tables, whatever becomes of the environment meanwhile. */
+static unsigned machine_level(void)
+{
+    static pthread_once_t found = PTHREAD_ONCE_INIT;
+    pthread_once(&found, find_level);
+    return level;
+}
+
+#define DEFINE_GET(T, name, neon)                             \
+    static struct TN_OWN_PAGES { T table; } name;             \
+    static void fill_##name(void)                             \
+    {                                                           \
+        T##_init(&name.table, machine_level());               \
+        tn_seal(&name, sizeof name);                        \
+    }                                                           \
+    const T *T##_get(void)                                      \
+    {                                                           \
+        static pthread_once_t filled = PTHREAD_ONCE_INIT;       \
+        pthread_once(&filled, fill_##name);                   \
+        return &name.table;                                   \
     }
 EACH_TABLE(DEFINE_GET)
