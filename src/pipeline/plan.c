@@ -482,70 +482,6 @@ static tn_status check_indices(const tn_plan *c, const tn_piece *piece, tn_error
     return tn_in_file(status, c->in_path, err);
 }
 
-typedef struct looking {
-    tn_view           *view;
-    tn_worker         *workers;
-    tn_quantize_stats *results, stats;
-} looking;
-
-static tn_status look(void *context, uint64_t block, tn_pool_use use, tn_error *err)
-{
-    const looking *l = context;
-    tn_part_bytes out[TN_MAX_PARTS] = { 0 };
-    tn_status status = tn_view_block(l->view, block, &l->workers[use.scratch], out, err);
-    l->results[use.result] = l->workers[use.scratch].report;
-    return status;
-}
-
-static tn_status looked(void *context, uint64_t block, unsigned result, tn_error *err)
-{
-    looking *l = context;
-    (void)block;
-    tn_quantize_stats_add(&l->stats, &l->results[result]);
-    return tn_walk_check(l->view->place->walk, err);
-}
-
-/* What codes that were made element by element have done to their values: they are made once more. */
-static tn_status report_tensor(tn_plan *c, size_t i, tn_error *err)
-{
-    const tn_tensor *t = c->walk.tensors[i];
-    tn_pool *pool = c->walk.pool;
-    unsigned jobs = tn_pool_jobs(pool);
-    tn_arena arena = { 0 };
-    looking l = { .workers = calloc(jobs, sizeof *l.workers),
-                  .results = calloc(tn_pool_results(pool), sizeof *l.results) };
-    tn_worker **workers = calloc(jobs, sizeof *workers);
-    tn_status status = l.workers && l.results && workers ? TN_OK : tn_fail_nomem(err);
-    for (unsigned k = 0; k < jobs && !status; k++)
-        workers[k] = &l.workers[k];
-    if (!status)
-        status = tn_plan_report(&c->place, t, c->plans[i], &arena, &l.view, err);
-    if (!status)
-        status = tn_view_prepare(l.view, &(tn_preparing){ .pool = pool, .workers = workers }, err);
-    if (!status)
-        status = tn_pool_run(pool, tn_view_blocks(l.view), &(tn_ordered){ look, looked, &l }, err);
-    if (!status)
-        tn_plan_tell(t, c->plans[i], tn_selected_name(&c->selection, i), &l.stats, c->o.quantized,
-                     c->o.context);
-    tn_view_free(l.view);
-    for (unsigned k = 0; l.workers && k < jobs; k++)
-        tn_worker_free(&l.workers[k]);
-    free(l.workers);
-    free(l.results);
-    free(workers);
-    tn_arena_free(&arena);
-    return tn_in_file(status, c->in_path, err);
-}
-
-static tn_status report_codes(tn_plan *c, tn_error *err)
-{
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < c->count && !status; i++)
-        if (c->plans[i] && c->plans[i]->is_reported)
-            status = report_tensor(c, i, err);
-    return status;
-}
-
 /* Stored bytes that were read: what is tied once. */
 static uint64_t bytes_read(const tn_plan *c)
 {
@@ -853,8 +789,6 @@ static tn_status check_made(const tn_plan *c, tn_error *err)
 
 static tn_status finish(tn_plan *c, tn_convert_result *result, tn_error *err)
 {
-    if (c->o.quantized && !c->o.dry_run)
-        TN_TRY(report_codes(c, err));
     TN_TRY(in_output(c, tn_writer_seal(c->writer, err), err));
     TN_TRY(tn_file_settle_named(c->in, TN_OK, err));        /* before anything is published */
     if (result)

@@ -35,17 +35,11 @@ static tn_status add(planning *p, const tn_step *step, const void *options, tn_e
 
 /* ---- values of codes ---- */
 
-static bool is_whole_float(tn_dtype dtype)
-{
-    const tn_dtype_info *type = tn_dtype_get(dtype);
-    return type && type->kind == TN_KIND_FLOAT && type->bits >= 8 && type->specials != TN_SPECIALS_E8M0;
-}
-
 /* Codes of a datatype: the type that is asked for, or float32 on the way to it. */
 static tn_status add_decode(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
-    bool direct = cast && !p->joins && !is_quantizing(cast) && is_whole_float(cast->dtype);
+    bool direct = cast && !p->joins && !is_quantizing(cast) && tn_is_whole_float(cast->dtype);
     tn_cast_options o = { .size = sizeof o };
     if (direct)
         o = cast->options;
@@ -166,23 +160,13 @@ static tn_status find_axis(const planning *p, int32_t *axis, tn_error *err)
     return TN_OK;
 }
 
-static tn_status check_floats(const planning *p, tn_error *err)
-{
-    const tn_dtype_info *type = tn_dtype_get(p->view->tensor.dtype);
-    bool is_float = type && type->kind == TN_KIND_FLOAT;
-    if (is_float && type->specials != TN_SPECIALS_E8M0)
-        return TN_OK;
-    return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a %s type but found %s: cast it to f32 first",
-                   is_float ? "signed float" : "float", type ? type->name : "an unknown type");
-}
-
 /* Without rule->datatype: N:M sparsity in the tensor's own type, or the rule's affine codes. */
 static tn_status make_datatype(const planning *p, const tn_affine *affine, tn_datatype **own, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
     const tn_dtype_info *type = tn_dtype_get(p->view->tensor.dtype);
     char text[64];
-    tn_status status = check_floats(p, err);
+    tn_status status = tn_check_floats(p->view->tensor.dtype, err);
     if (status || cast->quantized)
         return status ? status : tn_datatype_affine(affine, own, err);
     snprintf(text, sizeof text, "%s|n%um%u", type->name, cast->keep, cast->of);
@@ -254,19 +238,6 @@ static tn_status add_requantize(planning *p, tn_quantize_task *task, tn_error *e
     return add(p, &tn_step_requantize, task, err);
 }
 
-/* Codes as they would be made by blocks, with the scales of the plan: blocks report what they do. */
-static tn_status add_reported(planning *p, tn_quantize_task *task, tn_error *err)
-{
-    const tn_part *parts = p->report->tensor.parts;
-    task->options.rule = TN_SCALE_GIVEN;
-    task->options.percentile = 0;
-    task->scales = (float *)(uintptr_t)parts[1].data;
-    task->zeros = p->report->tensor.nparts > 2 ? (int32_t *)(uintptr_t)parts[2].data : NULL;
-    TN_TRY(make_datatype(p, task->affine, &task->own, err));
-    task->datatype = task->own;
-    return add(p, &tn_step_encode, task, err);
-}
-
 static tn_status add_codes(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
@@ -278,7 +249,7 @@ static tn_status add_codes(planning *p, tn_error *err)
     tn_quantize_task task = quantize_task(p, &affine);
     if (p->view->tensor.form == TN_FORM_SCALED)
         return add_requantize(p, &task, err);
-    return p->report ? add_reported(p, &task, err) : add(p, &tn_step_quantize, &task, err);
+    return add(p, &tn_step_quantize, &task, err);
 }
 
 /* ---- elements ---- */
@@ -441,7 +412,7 @@ static tn_status add_last(planning *p, tn_error *err)
         status = add_form(p, err);
     if (!status)
         status = add_elements(p, err);
-    return status || first || p->report ? status : add_padding(p, err);
+    return status || first ? status : add_padding(p, err);
 }
 
 /* ---- origins ---- */
@@ -497,8 +468,6 @@ tn_status tn_plan_origin(planning *p, const tn_origin *o, tn_arena *arena, tn_er
     if (o->rule->step->kind == TN_RULE_JOIN)
         return add_join(p, o, arena, err);
     TN_TRY(tn_plan_origin(p, o->inputs[0], arena, err));
-    if (tn_find_step(p->view, &tn_step_encode) && p->report)
-        return TN_OK;           /* the codes are all that a report is of */
     if (o->rule->step->kind == TN_RULE_SPLIT)
         status = tn_plan_add_piece(p, o->rule->rule, o->piece, err);
     else
@@ -685,10 +654,27 @@ static uint64_t search_bytes(const tn_view *v)
     return v && tn_quantize_searches(v) ? tn_packed_bytes(v->input->count, v->input->bits) : 0;
 }
 
+/* What a report will say of the codes, if values become some. */
+static tn_status describe_report(const tn_view *v, tn_arena *arena, tn_tensor_plan *plan, tn_error *err)
+{
+    tn_datatype *own = NULL;
+    const tn_view *encoded = tn_find_step(v, &tn_step_encode), *affine = tn_find_step(v, &tn_step_quantize);
+    affine = affine ? affine : tn_find_step(v, &tn_step_requantize);
+    if (!encoded && !affine)
+        return TN_OK;
+    if (!encoded)
+        TN_TRY(tn_datatype_affine(tn_quantize_affine(affine), &own, err));
+    const tn_datatype *d = encoded ? tn_encode_datatype(encoded) : own;
+    plan->is_quantized = true;
+    plan->value_bits = tn_datatype_bits(d);
+    plan->datatype = tn_arena_text(arena, tn_datatype_text(d), strlen(tn_datatype_text(d)));
+    tn_datatype_free(own);
+    return plan->datatype ? TN_OK : tn_fail_nomem(err);
+}
+
 tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_arena *arena,
                            tn_tensor_plan *plan, tn_error *err)
 {
-    const tn_view *encoded = tn_find_step(v, &tn_step_encode);
     if (!copy_tensor(arena, v, &plan->tensor))
         return tn_fail_nomem(err);
     plan->source_bytes = stored_bytes(v);
@@ -697,16 +683,7 @@ tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_aren
     plan->makes_parts = makes_parts(v);
     plan->is_formed = tn_find_step(v, &tn_step_form) != NULL;
     plan->is_new = plan->rules.origin || plan->makes_parts || plan->tensor.form != tn_stored_tensor(v)->form;
-    plan->is_quantized = encoded != NULL;
-    if (plan->is_quantized && place->reports) {
-        const tn_datatype *d = tn_encode_datatype(encoded);
-        plan->value_bits = tn_datatype_bits(d);
-        plan->datatype = tn_arena_text(arena, tn_datatype_text(d), strlen(tn_datatype_text(d)));
-        if (!plan->datatype)
-            return tn_fail_nomem(err);
-    }
-    plan->is_reported = place->reports && tn_find_step(v, &tn_step_quantize);
-    return TN_OK;
+    return place->reports ? describe_report(v, arena, plan, err) : TN_OK;
 }
 
 void tn_plan_take_data(const tn_view *v, const tn_tensor_plan *plan)
@@ -730,21 +707,4 @@ void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const cha
     if (plan->tensor.form == TN_FORM_SCALED && stats->values)
         q.bits = (double)bytes * 8 / (double)stats->values;
     tell(context, &q);
-}
-
-/* The same steps up to the codes, which are made by blocks. */
-tn_status tn_plan_report(const tn_plan_place *place, const tn_tensor *source, tn_tensor_plan *plan,
-                         tn_arena *arena, tn_view **view, tn_error *err)
-{
-    planning p = { .place = place, .rules = &plan->rules, .report = plan };
-    tn_status status = plan_steps(&p, source, arena, err);
-    const tn_view *encoded = status ? NULL : tn_find_step(p.view, &tn_step_encode);
-    if (encoded) {
-        const char *text = tn_datatype_text(tn_encode_datatype(encoded));
-        plan->datatype = tn_arena_text(place->arena, text, strlen(text));
-        *view = p.view;
-    } else {
-        tn_view_free(p.view);
-    }
-    return tn_in_tensor(status, source->name, err);
 }

@@ -44,7 +44,6 @@ typedef struct tn_planning {
     tn_view               *view;
     tn_tensor              base;        /* before its layout changes: what the axis of a cast is of */
     uint32_t               order[TN_MAX_RANK];      /* of that, since then */
-    const struct tn_tensor_plan *report;    /* the codes are made once more, for a report; or NULL */
     bool                   is_cast;     /* values of codes have the type that is asked for */
     bool                   joins;       /* the view is joined to others */
     bool                   shapes_only; /* nothing is read: tensors of the file are taken for dense ones */
@@ -90,11 +89,10 @@ typedef struct tn_tensor_plan {
     tn_view        *kept;           /* made for planning and kept, with an arena of its own; or NULL */
     bool            is_made;        /* the first part is made by blocks; else it is streamed */
     bool            makes_parts;    /* and so are the others */
-    bool            is_quantized;   /* blocks report what quantizing did */
+    bool            is_quantized;   /* blocks report what quantizing did, and somebody asks for it */
     uint64_t        source_bytes;   /* decoded, of all that it is made of */
     uint64_t        searched;       /* bytes that a search for scales tells the walk of, unless one thread
                                      * makes it */
-    bool            is_reported;    /* quantizing is to be looked at once more, for the report */
     bool            is_formed;      /* a step gives it another form */
     bool            is_new;         /* nothing of it can be tied to the source */
     const char     *datatype;       /* of a report... */
@@ -111,9 +109,5 @@ void tn_plan_take_data(const tn_view *view, const tn_tensor_plan *plan);
 /* Tells somebody what quantizing did to a tensor. */
 void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const char *name,
                   const tn_quantize_stats *stats, tn_quantize_report_fn tell, void *context);
-
-/* A view whose blocks report what quantizing does with the scales of the plan; of affine datatypes. */
-tn_status tn_plan_report(const tn_plan_place *place, const tn_tensor *source, tn_tensor_plan *plan,
-                         tn_arena *arena, tn_view **view, tn_error *err);
 
 #endif

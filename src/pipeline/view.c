@@ -108,6 +108,7 @@ static void begin_as_input(tn_view *v, tn_view **inputs, uint32_t n)
         v->reach = inputs[i]->reach > v->reach ? inputs[i]->reach : v->reach;
         v->depth = inputs[i]->depth >= v->depth ? (uint8_t)(inputs[i]->depth + 1) : v->depth;
         v->is_moved |= inputs[i]->is_moved;
+        v->reports |= inputs[i]->reports;
     }
     for (uint32_t k = 0; k < v->tensor.nparts; k++)     /* made anew, or copied from the input */
         v->parts[k].data = k ? first->parts[k].data : NULL;
@@ -367,6 +368,8 @@ tn_status tn_view_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w
     if (!status)
         status = v->step->apply ? v->step->apply(v, first, in, n, out, err)
                                 : v->step->make(v, first, n, w, out, err);
+    if (!status && v->step->report)
+        v->step->report(v, first, in, n, out, w);
     *bytes = out;
     return status;
 }
@@ -479,6 +482,8 @@ static tn_status apply_to_block(const tn_view *v, uint64_t block, tn_worker *w, 
     status = tn_worker_buffer(w, v, 0, tn_packed_bytes(n, v->bits), &to, err);
     if (!status)
         status = v->step->apply(v, first, out[0].bytes, (size_t)n, to, err);
+    if (!status && v->step->report)
+        v->step->report(v, first, out[0].bytes, (size_t)n, to, w);
     out[0] = (tn_part_bytes){ to, tn_packed_byte(first, v->bits), tn_packed_bytes(n, v->bits) };
     return status;
 }
@@ -498,6 +503,7 @@ static tn_status make_block(const tn_view *v, uint64_t block, tn_worker *w, tn_p
 tn_status tn_view_block(const tn_view *v, uint64_t block, tn_worker *w, tn_part_bytes *out, tn_error *err)
 {
     w->report = (tn_quantize_stats){ 0 };
+    w->counted = 0;
     return tn_in_tensor(make_block(v, block, w, out, err), v->tensor.name, err);
 }
 

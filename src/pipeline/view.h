@@ -39,6 +39,7 @@ typedef struct tn_worker {
     tn_scaled_scratch quant;
     tn_scaled_result  quantized;
     tn_quantize_stats report;   /* of the last block, if a step quantized it */
+    uint64_t          counted;  /* elements before this one are in the report of another block */
 } tn_worker;
 
 void tn_worker_free(tn_worker *worker);
@@ -96,6 +97,9 @@ typedef struct tn_step {
     /* One of these.  Elementwise: n elements of the input into as many. */
     tn_status (*apply)(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
                        tn_error *err);
+    /* Adds to w->report what apply() did to elements; may be NULL. */
+    void      (*report)(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, const uint8_t *out,
+                        tn_worker *w);
     /* Elements [first, first + n) into `out`; `first` is a multiple of 8. */
     tn_status (*make)(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out, tn_error *err);
     /* Blocks of a result; *out has one item per part, empty where a part has none of the block. */
@@ -137,6 +141,7 @@ struct tn_view {                /* small: a conversion has one for each of very 
     uint8_t        depth;       /* steps before it */
     uint8_t        reach;       /* tn_reach */
     bool           is_moved;    /* elements have other indices than in the file */
+    bool           reports;     /* so each element is to be made once, by blocks that follow one another */
     bool           has_wide_indices;    /* the second part has another type than in the file */
     bool           is_prepared;
     bool           is_streamed; /* a stored part that is read in order, between begin and end */

@@ -17,6 +17,9 @@ done
 safetensors many.safetensors "{$names}" "$data"
 t convert -q many.safetensors many.zt --cast mxfp8 --report
 t diff many.safetensors many.zt
+t convert -q -f w.safetensors o2.zt --only a.weight --cast int8,per=channel,axis=0 --report
+t convert -q o2.zt o3.zt --cast fx8 --report
+rm o2.zt o3.zt
 t convert w.safetensors o2.zt --cast '*.weight=mxfp4' --report -n
 t convert w.safetensors o2.zt --report
 t convert w.safetensors o2.zt --cast '*.weight=f32' --report

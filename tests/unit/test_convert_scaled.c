@@ -248,6 +248,77 @@ static void a_report_says_what_was_lost(void)
     tn_datatype_free(d);
 }
 
+/* ---- reports of codes that are made element by element ---- */
+
+enum { TALL = 700, WIDE = 1001 };       /* rows of packed codes that end inside a byte, in several blocks */
+
+static float large[TALL * WIDE];
+
+static void keep_report(void *context, const tn_quantize_report *q)
+{
+    tn_quantize_stats *all = context;
+    CHECK(all->values == 0);            /* one report */
+    *all = *q->report;
+}
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+static void same_stats(const char *cast, const tn_quantize_stats *a, const tn_quantize_stats *b)
+{
+    if (a->values != b->values || a->saturated != b->saturated || a->flushed != b->flushed ||
+        a->max_error != b->max_error || !is_near(a->signal, b->signal) || !is_near(a->noise, b->noise))
+        fail_msg("%s: values %llu and %llu, saturated %llu and %llu, flushed %llu and %llu, noise %.17g and "
+                 "%.17g", cast, (unsigned long long)a->values, (unsigned long long)b->values,
+                 (unsigned long long)a->saturated, (unsigned long long)b->saturated,
+                 (unsigned long long)a->flushed, (unsigned long long)b->flushed, a->noise, b->noise);
+}
+
+/* The report of codes is that of the values they stand for, whatever is done to the codes. */
+static void codes_report_each_value_once(void)
+{
+    static const char *const casts[] = { "int8,per=tensor", "int4,per=channel,axis=0", "uint4,per=tensor",
+                                         "u8,per=channel,axis=1", "fx8", "int8,per=tensor,percentile=99" };
+    static const simple all = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .shape = { TALL, WIDE },
+                                .data = large };
+    make_values();
+    for (size_t i = 0; i < TALL * WIDE; i++)
+        large[i] = values[i % COUNT] * (float)(1 + i / COUNT % 3);
+    write_file("large.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &all, 1);
+    write_file("small.zt", (tn_create_options){ .replace = true }, &matrix, 1);
+    for (size_t i = 0; i < sizeof casts / sizeof casts[0]; i++)
+        for (int is_large = 0; is_large < 2; is_large++) {
+            const char *in = is_large ? "large.zt" : "small.zt";
+            const tn_create_options raw = { .encoding = TN_ENCODING_RAW };
+            tn_quantize_stats faked = { 0 }, plain = { 0 }, padded = { 0 };
+            must_convert(in, "x.zt", (wish){ .cast = casts[i], .is_virtual = true, .quantized = keep_report,
+                                             .context = &faked });
+            must_convert(in, "x.zt", (wish){ .cast = casts[i], .quantized = keep_report, .context = &plain });
+            must_convert(in, "x.zt", (wish){ .cast = casts[i], .pad = "0=32,1=16", .quantized = keep_report,
+                                             .create = raw, .context = &padded });
+            CHECK(faked.values == (is_large ? TALL * WIDE : COUNT) && faked.noise > 0);
+            same_stats(casts[i], &plain, &faked);
+            same_stats(casts[i], &padded, &faked);
+        }
+}
+
+/* Codes that are made of other codes report what they do to the values of these. */
+static void codes_of_codes_report_too(void)
+{
+    tn_quantize_stats direct = { 0 }, values_of = { 0 };
+    make_values();
+    write_file("in.zt", (tn_create_options){ .replace = true }, &matrix, 1);
+    must_convert("in.zt", "codes.zt", (wish){ .cast = "int8,per=channel,axis=0" });
+    must_convert("codes.zt", "values.zt", (wish){ .cast = "f32" });
+    must_convert("codes.zt", "x.zt", (wish){ .cast = "fx8", .quantized = keep_report, .context = &direct });
+    must_convert("values.zt", "x.zt", (wish){ .cast = "fx8,round=half_up", .quantized = keep_report,
+                                              .context = &values_of });
+    CHECK(direct.noise > 0);
+    same_stats("fx8", &direct, &values_of);
+}
+
 /* ---- small and empty ---- */
 
 static void tensors_without_values_have_codes_too(void)
@@ -286,7 +357,7 @@ static void what_has_no_meaning_is_refused(void)
     write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
     write_file("ints.safetensors", (tn_create_options){ .replace = true }, &whole, 1);
     must_fail("ints.safetensors", (wish){ .cast = "mxfp4" }, TN_ERR_ARGUMENT,
-              "\"i\": expected values of a signed float type but found int32");
+              "\"i\": expected values of a float type but found int32: cast it to f32 first");
     must_fail("ints.safetensors", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT,
               "\"i\": expected values of a float type but found int32: cast it to f32 first");
     must_convert("in.safetensors", "double.zt", (wish){ .cast = "f64" });
@@ -413,6 +484,8 @@ int main(void)
         IN_FOLDER(elements_narrower_than_a_byte_are_values_too),
         IN_FOLDER(compressed_tensors_go_there_and_back),
         IN_FOLDER(a_report_says_what_was_lost),
+        IN_FOLDER(codes_report_each_value_once),
+        IN_FOLDER(codes_of_codes_report_too),
         IN_FOLDER(tensors_without_values_have_codes_too),
         IN_FOLDER(what_has_no_meaning_is_refused),
         IN_FOLDER(packed_elements_of_large_tensors_become_codes),

@@ -42,7 +42,7 @@ tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **
     return status;
 }
 
-/* ---- values into codes ---- */
+/* ---- scales of the result ---- */
 
 typedef struct quantizing {
     tn_affine           affine;
@@ -51,18 +51,13 @@ typedef struct quantizing {
     float              *scale;
     int32_t            *zero;   /* or NULL */
     tn_affine_plan      plan;
-    tn_requant_plan     recode; /* of codes */
+    tn_requant_plan     recode; /* of codes... */
+    tn_scales           from;   /* ...that have these scales */
+    /* For a report, or NULL: values of the codes and of those that they are made of, if they are, and REPORTED
+     * times the lowest and the highest code. */
+    tn_affine_plan     *values, *before;
+    uint8_t            *last[2];
 } quantizing;
-
-static tn_status check_floats(const tn_view *v, tn_error *err)
-{
-    const tn_dtype_info *type = tn_dtype_get(v->tensor.dtype);
-    bool is_float = type && type->kind == TN_KIND_FLOAT;
-    if (is_float && type->specials != TN_SPECIALS_E8M0)
-        return TN_OK;
-    return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a %s type but found %s: cast it to f32 first",
-                   is_float ? "signed float" : "float", type ? type->name : "an unknown type");
-}
 
 /* The scale that is given, or that of no values. */
 static float first_scale(const tn_quantize_task *task)
@@ -97,6 +92,68 @@ static tn_status add_scales(tn_view *v, quantizing *q, const tn_quantize_task *t
     v->tensor.nparts = zeros ? 3 : 2;
     return TN_OK;
 }
+
+/* ---- reports ---- */
+
+enum { REPORTED = 1024 };       /* elements at a time: a multiple of 8 */
+
+static tn_status plan_values(const tn_view *v, const tn_affine *codes, const tn_scales *scales,
+                             tn_affine_plan **values, tn_error *err)
+{
+    tn_affine_task task = { .affine = codes, .values = TN_FLOAT32, .decodes = true, .scale = scales->scale,
+                            .zero = scales->zero };
+    *values = tn_arena_alloc(v->arena, sizeof **values);
+    TN_TRY(*values ? TN_OK : tn_fail_nomem(err));
+    TN_TRY(tn_scale_index_for(v->tensor.rank, v->tensor.shape, scales->axis, &task.index, err));
+    return tn_affine_plan_make(*values, &task, err);
+}
+
+static tn_status plan_report(tn_view *v, quantizing *q, tn_error *err)
+{
+    const tn_scales to = { q->affine.axis, q->scale, q->zero };
+    int64_t range[2];
+    unsigned bits = tn_dtype_get(q->affine.codes)->bits;
+    TN_TRY(tn_affine_range(&q->affine, range, err));
+    TN_TRY(plan_values(v, &q->affine, &to, &q->values, err));
+    for (unsigned k = 0; k < 2; k++) {
+        q->last[k] = tn_arena_zalloc(v->arena, REPORTED, (bits + 7) / 8);
+        if (!q->last[k])
+            return tn_fail_nomem(err);
+        for (uint64_t i = 0; i < REPORTED; i++)
+            tn_code_put(q->last[k], i, bits, (uint64_t)range[k]);
+    }
+    v->reports = true;
+    return TN_OK;
+}
+
+/* At most REPORTED elements. */
+static void report_some(const quantizing *q, uint64_t first, size_t n, const uint8_t *in, const uint8_t *out,
+                        tn_worker *w)
+{
+    float x[REPORTED], y[REPORTED], low[REPORTED], high[REPORTED];
+    size_t skip = first < w->counted ? (size_t)tn_min_u64(w->counted - first, n) : 0;
+    if (q->before)
+        tn_affine_decode(q->before, x, in, n, first, 0, NULL, NULL);
+    else
+        tn_cast_block(&q->plan.cast, x, in, n, first, 0, NULL, NULL);
+    tn_affine_decode(q->values, y, out, n, first, 0, NULL, NULL);
+    tn_affine_decode(q->values, low, q->last[0], n, first, 0, NULL, NULL);
+    tn_affine_decode(q->values, high, q->last[1], n, first, 0, NULL, NULL);
+    tn_values_report(x + skip, y + skip, low + skip, high + skip, n - skip, &w->report);
+}
+
+static void report(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, const uint8_t *out,
+                   tn_worker *w)
+{
+    const quantizing *q = v->state;
+    for (size_t i = 0; i < n && q->values; i += REPORTED) {
+        size_t some = n - i < REPORTED ? n - i : REPORTED;
+        report_some(q, first + i, some, in + tn_packed_byte(i, v->input->bits),
+                    out + tn_packed_byte(i, v->bits), w);
+    }
+}
+
+/* ---- values into codes ---- */
 
 /* The result has codes of the task's type and these scales. */
 static tn_status declare_codes(tn_view *v, const quantizing *q, tn_error *err)
@@ -138,7 +195,7 @@ static tn_status describe_quantize(tn_view *v, const void *options, tn_error *er
 {
     const tn_quantize_task *task = options;
     quantizing *q = new_quantizing(v, task);
-    TN_TRY(q ? check_floats(v, err) : tn_fail_nomem(err));
+    TN_TRY(q ? tn_check_floats(v->tensor.dtype, err) : tn_fail_nomem(err));
     TN_TRY(add_scales(v, q, task, err));
     tn_affine_task plan = { .affine = &q->affine, .values = v->input->parts[0].array.dtype, .index = q->index,
                             .scale = q->scale, .zero = q->zero, .options = &q->options };
@@ -146,6 +203,8 @@ static tn_status describe_quantize(tn_view *v, const void *options, tn_error *er
     q->plan.name = task->name;
     if (!status)
         status = check_search(v, q, err);
+    if (!status && task->reports)
+        status = plan_report(v, q, err);
     return status ? status : declare_codes(v, q, err);
 }
 
@@ -265,6 +324,11 @@ static tn_status apply_quantize(const tn_view *v, uint64_t first, const uint8_t 
     return tn_view_moved(v, status, err);
 }
 
+const tn_affine *tn_quantize_affine(const tn_view *v)
+{
+    return &((const quantizing *)v->state)->affine;
+}
+
 bool tn_quantize_searches(const tn_view *v)
 {
     const quantizing *q = v->state;
@@ -273,7 +337,7 @@ bool tn_quantize_searches(const tn_view *v)
 
 const tn_step tn_step_quantize = {
     .name = "quantize", .most_parts = 3, .describe = describe_quantize, .prepare = prepare_quantize,
-    .apply = apply_quantize,
+    .apply = apply_quantize, .report = report,
 };
 
 /* ---- codes into values ---- */
@@ -323,9 +387,7 @@ static tn_status plan_requantize(const tn_view *v, quantizing *q, tn_error *err)
 {
     const tn_requantize_options o = requantize_options(q);
     const tn_scales to = { .axis = q->affine.axis, .scale = q->scale, .zero = q->zero };
-    tn_scales from = { .axis = v->input->tensor.scaling->axis };
-    TN_TRY(tn_view_scales(v->input, &from.scale, &from.zero, err));
-    return tn_requant_plan_make(&q->recode, q->affine.codes, &to, v->input->parts[0].array.dtype, &from,
+    return tn_requant_plan_make(&q->recode, q->affine.codes, &to, v->input->parts[0].array.dtype, &q->from,
                                 v->tensor.rank, v->tensor.shape, &o, err);
 }
 
@@ -334,8 +396,15 @@ static tn_status describe_requantize(tn_view *v, const void *options, tn_error *
     const tn_quantize_task *task = options;
     quantizing *q = new_quantizing(v, task);
     TN_TRY(q ? add_scales(v, q, task, err) : tn_fail_nomem(err));
+    q->from.axis = v->input->tensor.scaling->axis;
+    TN_TRY(tn_view_scales(v->input, &q->from.scale, &q->from.zero, err));
     TN_TRY(tn_affine_range(&q->affine, q->affine.range, err));
     TN_TRY(plan_requantize(v, q, err));
+    const tn_affine before = { .codes = v->input->parts[0].array.dtype };
+    if (task->reports)
+        TN_TRY(plan_values(v, &before, &q->from, &q->before, err));
+    if (task->reports)
+        TN_TRY(plan_report(v, q, err));
     return declare_codes(v, q, err);
 }
 
@@ -362,5 +431,5 @@ static tn_status apply_requantize(const tn_view *v, uint64_t first, const uint8_
 
 const tn_step tn_step_requantize = {
     .name = "requantize", .most_parts = 3, .describe = describe_requantize, .prepare = prepare_requantize,
-    .apply = apply_requantize,
+    .apply = apply_requantize, .report = report,
 };

@@ -354,7 +354,7 @@ static tn_status prepare_arrange(tn_view *v, const tn_preparing *p, tn_error *er
     own->source = input;
     for (uint32_t i = 0; i < a->rank; i++)
         own->source.stride[i] = input.stride[a->from[i]] * a->step[a->from[i]];
-    if (own->is_strided || !v->count || tn_view_has_ranges(v->input))
+    if (own->is_strided || !v->count || (tn_view_has_ranges(v->input) && !v->input->reports))
         return TN_OK;
     return tn_view_fill(v->input, p, err);
 }
@@ -571,6 +571,7 @@ static tn_status read_values(const tn_view *v, places *p, uint64_t first, size_t
     const uint8_t *bytes = (const uint8_t *)"";
     tn_status status = TN_OK;
     tn_dense_strides(p->rank, p->shape, p->stride);
+    w->counted = begin;         /* by the block before */
     if (end > from)
         status = tn_view_range(v->input, from, (size_t)(end - from), w, &bytes, err);
     p->source = (const uint8_t *)((uintptr_t)bytes - (uintptr_t)tn_packed_byte(from, p->bits));

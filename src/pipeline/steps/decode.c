@@ -155,7 +155,7 @@ static tn_status lay_out(tn_decoder *m, const tn_tensor *t, tn_error *err)
 static tn_status check_type(const tn_tensor *t, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
-    if (type && type->kind == TN_KIND_FLOAT && type->specials != TN_SPECIALS_E8M0)
+    if (!tn_check_floats(t->dtype, NULL))
         return TN_OK;
     return tn_fail(err, TN_ERR_UNSUPPORTED, "expected values of a signed float type but found %s",
                    type ? type->name : "an unknown one");
@@ -214,8 +214,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     if (v->input->step != &tn_step_stored)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "codes are decoded as they are stored, before any other step");
-    if (task->to != v->tensor.dtype &&
-        (to->kind != TN_KIND_FLOAT || to->bits < 8 || to->specials == TN_SPECIALS_E8M0))
+    if (task->to != v->tensor.dtype && !tn_is_whole_float(task->to))
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a scaled tensor becomes a signed float type of whole bytes, and from there any "
                        "other, but found %s", to->name);

@@ -17,7 +17,6 @@ enum { PARTS = sizeof ((tn_scaled_shapes *)0)->parts / sizeof ((tn_scaled_shapes
 typedef struct encoding {
     const tn_datatype *datatype;
     tn_datatype     *own;       /* or NULL */
-    void            *given[3];  /* memory of parts that are known: scales and zero points */
     bool             fakes, reports, streams;
     tn_cast_options  cast;
     tn_scaled_plan   plan;
@@ -35,10 +34,7 @@ typedef struct encoding {
 static tn_status check_source(const tn_view *v, const encoding *e, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(v->tensor.dtype);
-    if (!type || type->kind != TN_KIND_FLOAT || type->specials == TN_SPECIALS_E8M0)
-        return tn_fail(err, TN_ERR_ARGUMENT,
-                       "expected values of a signed float type but found %s (cast it first)",
-                       type ? type->name : "an unknown type");
+    TN_TRY(tn_check_floats(v->tensor.dtype, err));
     if (e->fakes && type->bits < 8)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a virtual cast is of a type of whole bytes but found %s (cast it first)", type->name);
@@ -99,8 +95,6 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     tn_view_take_padding(v);
     e->datatype = task->datatype;
     e->own = task->own;
-    e->given[1] = task->scales;
-    e->given[2] = task->zeros;
     e->fakes = task->fakes;
     e->reports = task->reports;
     e->cast = (tn_cast_options){ .size = sizeof e->cast, .overflow = task->cast.overflow };
@@ -143,10 +137,6 @@ static tn_status make_plan(tn_view *v, encoding *e, tn_error *err)
     tn_scaled_shapes shapes;
     TN_TRY(tn_scaled_shapes_for(e->datatype, v->tensor.rank, v->tensor.shape, &shapes, err));
     for (uint32_t i = 0; i < shapes.count && !e->fakes; i++) {
-        if (e->given[1]) {
-            memory[i] = i < 3 ? e->given[i] : NULL;
-            continue;
-        }
         if (e->streams && !is_known_first(e, i))
             continue;
         TN_TRY(tn_spill_make(&e->parts[i], v->place->beside, v->parts[i].nbytes, err));

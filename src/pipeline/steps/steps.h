@@ -48,8 +48,6 @@ typedef struct tn_cast_task {
 typedef struct tn_quantize_task {
     const tn_datatype  *datatype;       /* lives as long as the view */
     tn_datatype        *own;            /* freed by the step, also if it fails; or NULL */
-    float              *scales;         /* TN_SCALE_GIVEN: these of an affine datatype, or NULL... */
-    int32_t            *zeros;          /* ...and these, or NULL */
     const tn_affine    *affine;         /* of an affine datatype, with its axis */
     tn_quantize_options options;
     float               scale;          /* TN_SCALE_GIVEN: of all */
@@ -97,6 +95,14 @@ void      tn_stored_rest(tn_worker *w);         /* gives up what was begun, if a
 /* Scales and zero points of a tensor without a datatype, in the view's arena: from memory or from the file;
  * *zero is NULL if there are none (affine.c). */
 tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **zero, tn_error *err);
+
+/* Whether values of a type have a sign; else TN_ERR_ARGUMENT.  Whether codes become that type without a cast
+ * after it (values.c). */
+tn_status tn_check_floats(tn_dtype dtype, tn_error *err);
+bool      tn_is_whole_float(tn_dtype dtype);
+
+/* The codes of a view that was quantized or requantized last (affine.c). */
+const tn_affine *tn_quantize_affine(const tn_view *quantized);
 
 /* Whether scales are found, and not given (affine.c). */
 bool tn_quantize_searches(const tn_view *quantized);

@@ -9,18 +9,32 @@ tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *t, tn_error *err)
     return tn_kept_check(kept, err);
 }
 
-/* What codes become without a cast after it. */
-static bool is_whole_float(tn_dtype dtype)
+static bool is_signed_float(const tn_dtype_info *type)
+{
+    return type && type->kind == TN_KIND_FLOAT && type->specials != TN_SPECIALS_E8M0;
+}
+
+bool tn_is_whole_float(tn_dtype dtype)
 {
     const tn_dtype_info *type = tn_dtype_get(dtype);
-    return type->kind == TN_KIND_FLOAT && type->bits >= 8 && type->specials != TN_SPECIALS_E8M0;
+    return is_signed_float(type) && type->bits >= 8;
+}
+
+tn_status tn_check_floats(tn_dtype dtype, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(dtype);
+    if (is_signed_float(type))
+        return TN_OK;
+    return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a %s type but found %s: cast it to f32 first",
+                   type && type->kind == TN_KIND_FLOAT ? "signed float" : "float",
+                   type ? type->name : "an unknown type");
 }
 
 static tn_status add_dense(tn_view **view, tn_dtype to, tn_error *err)
 {
     const tn_tensor *t = &(*view)->tensor;
     const tn_form_info *form = tn_form_get(t->form);
-    const tn_dequantize_task task = { .to = to == t->dtype || is_whole_float(to) ? to : TN_FLOAT32 };
+    const tn_dequantize_task task = { .to = to == t->dtype || tn_is_whole_float(to) ? to : TN_FLOAT32 };
     const tn_form_rule rule = { .form = TN_FORM_DENSE, .options = { .size = sizeof rule.options } };
     if (t->form == TN_FORM_DENSE)
         return TN_OK;
