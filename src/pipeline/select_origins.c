@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    MAX_STARS   = 16,
+    MAX_STARS   = TN_GLOB,      /* whose texts a new name can repeat: it is shorter than that */
     MAX_DEPTH   = 64,
     MAX_SOURCES = 65535,        /* of a tensor, each counted as often as it is read */
     MAX_TENSORS = 1 << 18       /* when one is cut at every index */
@@ -55,14 +55,16 @@ static void use_rule(tn_selection *s, const tn_read_rule *rule)
 
 /* ---- names ---- */
 
-/* What the stars of a pattern stand for, each as little as can be: only the last one that was met may have to
- * take more. */
-static bool match_stars(tn_text pattern, tn_text name, tn_text *stars)
+/* What the first stars of a pattern stand for, each as little as can be: only the last one that was met may
+ * have to take more. */
+static bool match_name(tn_text pattern, const char *whole, tn_text stars[MAX_STARS])
 {
-    tn_text *star = NULL;
+    const tn_text name = { whole, strlen(whole) };
+    tn_text beyond, *star = NULL;
+    unsigned met = 0;
     for (size_t p = 0, at = 0, after = 0; p < pattern.len || at < name.len;) {
         if (p < pattern.len && pattern.ptr[p] == '*') {
-            star = stars++;
+            star = met < MAX_STARS ? &stars[met++] : &beyond;
             *star = (tn_text){ name.ptr + at, 0 };
             after = ++p;
         } else if (p < pattern.len && at < name.len && pattern.ptr[p] == name.ptr[at]) {
@@ -76,14 +78,6 @@ static bool match_stars(tn_text pattern, tn_text name, tn_text *stars)
         }
     }
     return true;
-}
-
-static bool match_name(tn_text pattern, const char *name, tn_text stars[MAX_STARS])
-{
-    unsigned n = 0;
-    for (size_t i = 0; i < pattern.len; i++)
-        n += pattern.ptr[i] == '*';
-    return n < MAX_STARS && match_stars(pattern, (tn_text){ name, strlen(name) }, stars);
 }
 
 /* The pattern with its stars replaced; NULL when memory is out. */
@@ -247,6 +241,10 @@ static tn_status count_pieces(tn_selection *s, const tn_join_rule *rule, const t
     tn_status status = tn_plan_origin(&p, o, &arena, err);
     if (!status)
         status = tn_in_tensor(tn_plan_pieces(p.view, rule, n, err), o->name, err);
+    if (!status && !*n)
+        status = tn_in_tensor(tn_fail(err, TN_ERR_ARGUMENT, "expected at least one index to cut it at but "
+                                      "dimension %d has none: nothing would be left of it", rule->axis),
+                              o->name, err);
     tn_view_free(p.view);
     tn_arena_free(&arena);
     return status;

@@ -443,6 +443,42 @@ static void stars_are_matched_without_trying_all_that_they_could_be(void)
 
 static void a_step_beyond_the_dimension_takes_one_index(void)
 {
+static void a_glob_may_have_as_many_stars_as_it_has_room_for(void)
+{
+    char text[3 * 255], name[256] = "";
+    tn_error err = { .text = "" };
+    for (int i = 0; i < 120; i++)
+        strcat(name, "ab");
+    for (size_t stars = 15; stars <= 120; stars += 15) {       /* a new name of that many b */
+        const tn_rule rule = { "concat", text };
+        memset(text, '*', stars);
+        strcpy(text + stars, "=");
+        for (size_t i = 0; i < 120; i++)
+            strcat(text, i < stars ? "a*" : "ab");
+        CHECK(convert_empty(name, 1, &rule, 1, &err) == TN_OK);
+        tn_file *f = open_file("out.zt");
+        const char *made = tn_file_tensor(f, 0)->name;
+        CHECK(strlen(made) == stars && strspn(made, "b") == stars);
+        tn_close(f);
+    }
+    char many[600] = "w=";              /* and one that counts may have more */
+    memset(many + 2, '*', 500);
+    strcpy(many + 502, "b");
+    CHECK(convert_empty(name, 1, &(tn_rule){ "concat", many }, 1, &err) == TN_OK);
+    many[502] = 'c';
+    CHECK(convert_empty(name, 1, &(tn_rule){ "concat", many }, 1, &err) == TN_ERR_ARGUMENT);
+}
+
+static void a_tensor_that_has_no_indices_is_not_cut_at_each_of_them(void)
+{
+    static const tn_rule unstack[] = { { "split", "w=p.*,unstack=0" }, { "split", "w=p.*,unstack=-1" } };
+    tn_error err = { .text = "" };
+    CHECK(convert_empty("w", 0, unstack, 1, &err) == TN_ERR_ARGUMENT);
+    CHECK(strstr(line_of(&err), "tensor \"w\": expected at least one index to cut it at but dimension 0 has none"));
+    CHECK(convert_empty("w", 3, &unstack[1], 1, &err) == TN_ERR_ARGUMENT);
+    CHECK(convert_empty("w", 3, unstack, 1, &err) == TN_OK);
+}
+
     static const tn_rule rule = { "slice", "a.0=1::9223372036854775807,2:3:9223372036854775807" };
     tn_error err = { .text = "" };
     CHECK(convert_by(&rule, 1, &err) == TN_OK);
@@ -577,3 +613,5 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+        IN_FOLDER(a_glob_may_have_as_many_stars_as_it_has_room_for),
+        IN_FOLDER(a_tensor_that_has_no_indices_is_not_cut_at_each_of_them),
