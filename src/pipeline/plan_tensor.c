@@ -440,6 +440,43 @@ static tn_status add_stored(planning *p, const tn_tensor *t, tn_arena *arena, tn
     return tn_in_tensor(status, t->name, err);
 }
 
+static bool differ_in_type(tn_view *const *views, uint32_t n)
+{
+    uint32_t same = 1;
+    while (same < n && views[same]->parts[0].array.dtype == views[0]->parts[0].array.dtype)
+        same++;
+    return same < n;
+}
+
+/* Values that become codes are float32 first, which holds them or is refused. */
+static tn_status widen(planning *p, tn_error *err)
+{
+    tn_dtype dtype = p->view->parts[0].array.dtype;
+    const tn_cast_task task = { .to = TN_FLOAT32 };
+    if (dtype == TN_FLOAT32 || !is_whole_float(dtype) || tn_dtype_get(dtype)->bits > 32)
+        return TN_OK;
+    return add(p, &tn_step_cast, &task, err);
+}
+
+/* Tensors of different types are cast before they are joined, if a rule says to what. */
+static tn_status cast_inputs(planning *p, tn_view **views, uint32_t n, tn_error *err)
+{
+    const tn_cast_rule *cast = p->rules->cast;
+    tn_status status = TN_OK;
+    if (!cast || cast->of || !differ_in_type(views, n))
+        return TN_OK;
+    for (uint32_t i = 0; i < n && !status; i++) {
+        planning one = *p;
+        one.view = views[i];
+        one.is_cast = false;
+        status = is_quantizing(cast) ? widen(&one, err) : add_cast(&one, err);
+        views[i] = one.view;
+        tn_in_tensor(status, views[i]->tensor.name, err);
+    }
+    p->is_cast = !is_quantizing(cast);
+    return status;
+}
+
 static tn_status add_join(planning *p, const tn_origin *o, tn_arena *arena, tn_error *err)
 {
     const tn_join_rule *rule = o->rule->rule;
@@ -452,6 +489,8 @@ static tn_status add_join(planning *p, const tn_origin *o, tn_arena *arena, tn_e
         status = tn_plan_origin(&one, o->inputs[i], arena, err);
         views[i] = one.view;
     }
+    if (!status)
+        status = cast_inputs(p, views, o->ninputs, err);
     if (!status)
         status = tn_view_join_step(views, o->ninputs, &tn_step_concat, &how, &p->view, err);
     for (uint32_t i = 0; views && i < o->ninputs && status; i++)

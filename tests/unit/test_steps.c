@@ -7,6 +7,7 @@
 
 #include <tenon/view.h>
 
+#include <math.h>
 #include <stdio.h>
 
 enum { MOST = 4096, RULES = 8 };
@@ -323,9 +324,10 @@ static void what_does_not_fit_is_refused_with_a_reason(void)
         { { "transpose", "a.0=1,0,2" }, "it has 2 dimensions but the order has 3" },
         { { "reshape", "a.0=5,5" }, "expected a shape of its 24 elements but found one of 25" },
         { { "reshape", "a.0=5,-1" }, "its 24 elements are no multiple of 5" },
-        { { "concat", "c=a.0+b" }, "expected tensors of one type to join but found float32 and uint8 of \"b\"" },
-        { { "concat", "c=a.*,axis=1" }, "its shape does not fit that of \"a.1\"" },
-        { { "concat", "c=a.*,stack=0" }, "its shape does not fit that of \"a.1\"" },
+        { { "concat", "c=a.0+b" }, "tensor \"a.0\": expected tensors of one type to join but found float32 and uint8 of \"b\": "
+          "cast them to one (cast)" },
+        { { "concat", "c=a.*,axis=1" }, "expected tensors of 4 indices of dimension 0 to join but found 2 of \"a.1\"" },
+        { { "concat", "c=a.*,stack=0" }, "expected tensors of 4 indices of dimension 0 to join but found 2 of \"a.1\"" },
         { { "concat", "c=a.*,axis=2" }, "expected one of its 2 dimensions to join along but found 2" },
         { { "concat", "c=x+y" }, "no tensor matches" },
         { { "concat", "c=a.*+x" }, "tensor \"c\": no tensor matches \"x\"" },
@@ -550,6 +552,46 @@ static void tensors_of_different_layouts_are_not_joined(void)
     CHECK(strstr(line_of(&err), "expected tensors of one layout to join but found NC and CN of \"a.1\""));
 }
 
+/* Joins a.0, a.1 and a.2, of which some have a layout; the layout of the result or why there is none. */
+static const char *layout_joined(const char *const layouts_of[3], const char *how)
+{
+    static char result[TN_ERROR_LINE];
+    static const uint8_t data[4];
+    const int64_t shape[] = { 2, 2 };
+    const tn_rule rule = { "concat", how };
+    const tn_create_options create = { .size = sizeof create, .replace = true };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &rule, .nrules = 1 };
+    const tn_part part = { .role = "data", .array = { TN_UINT8, 2, shape, NULL }, .nbytes = 4, .data = data };
+    tn_tensor t[3];
+    for (int i = 0; i < 3; i++)
+        t[i] = (tn_tensor){ .name = (const char *[]){ "a.0", "a.1", "a.2" }[i], .dtype = TN_UINT8, .rank = 2,
+                            .shape = shape, .parts = &part, .nparts = 1, .layout = layouts_of[i] };
+    tn_error err = { .text = "" };
+    CHECK(try_write_tensors("in.zt", create, (const tn_tensor *const[]){ &t[0], &t[1], &t[2] }, 3, &err) == TN_OK);
+    tn_file *f = open_file("in.zt");
+    tn_status status = tn_convert(f, in_folder("out.zt").text, &o, NULL, &err);
+    tn_close(f);
+    if (status)
+        return said_of(&err);
+    f = open_file("out.zt");
+    snprintf(result, sizeof result, "%s", tn_file_tensor(f, 0)->layout ? tn_file_tensor(f, 0)->layout : "none");
+    tn_close(f);
+    return result;
+}
+
+static void a_layout_that_some_have_is_that_of_all_that_are_joined(void)
+{
+    static const struct { const char *layouts[3], *result; } cases[] = {
+        { { "NC", NULL, NULL }, "NC" }, { { NULL, "NC", NULL }, "NC" }, { { NULL, NULL, "NC" }, "NC" },
+        { { NULL, NULL, NULL }, "none" }, { { "NC", NULL, "NC" }, "NC" },
+        { { NULL, "NC", "CN" }, "tensor \"a.0\": expected tensors of one layout to join but found NC and CN of "
+                                "\"a.2\"" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(layout_joined(cases[i].layouts, "c=a.*"), cases[i].result);
+    assert_string_equal(layout_joined(cases[0].layouts, "c=a.*,stack=0"), "none");     /* no letter for it */
+}
+
 static void all_that_is_joined_is_decoded_and_what_is_cut_once(void)
 {
     static const uint8_t zeros[1 << 16];
@@ -615,3 +657,53 @@ int main(void)
 }
         IN_FOLDER(a_glob_may_have_as_many_stars_as_it_has_room_for),
         IN_FOLDER(a_tensor_that_has_no_indices_is_not_cut_at_each_of_them),
+/* Of tensors a.0 (float32), a.1 (float16) and b (uint8), joined and cast so; why not, or "". */
+static const char *join_types(const char *globs, const char *cast, float *values)
+{
+    static const float single[2] = { 1.5f, 3e9f };
+    static const uint16_t half[2] = { 0x4000, 0x3c00 };         /* 2, 1 */
+    static const uint8_t whole[2] = { 3, 255 };
+    static const simple tensors[] = {
+        { .name = "a.0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 2 }, .data = single },
+        { .name = "a.1", .dtype = TN_FLOAT16, .rank = 1, .shape = { 2 }, .data = half },
+        { .name = "b", .dtype = TN_UINT8, .rank = 1, .shape = { 2 }, .data = whole },
+    };
+    char text[40];
+    snprintf(text, sizeof text, "j=%s", globs);
+    const tn_rule rules[] = { { "concat", text }, { "cast", cast ? cast : "" } };
+    const tn_create_options create = { .size = sizeof create, .replace = true };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = rules, .nrules = cast ? 2 : 1 };
+    tn_error err = { .text = "" };
+    write_file("in.zt", (tn_create_options){ .replace = true }, tensors, 3);
+    tn_file *f = open_file("in.zt");
+    tn_status status = tn_convert(f, in_folder("out.zt").text, &o, NULL, &err);
+    tn_close(f);
+    if (status)
+        return said_of(&err);
+    f = open_file("out.zt");
+    const tn_tensor *t = tn_file_find(f, "j");
+    CHECK(tn_read(f, t, TN_FLOAT32, values, (size_t)t->shape[0] * sizeof *values, NULL) == TN_OK);
+    tn_close(f);
+    return "";
+}
+
+static void tensors_of_different_types_are_joined_as_what_they_are_cast_to(void)
+{
+    static const float all[] = { 1.5f, 3e9f, 2, 1, 3, 255 }, twice[] = { 3, 6e9f, 4, 2, 6, 510 },
+                       half[] = { 1.5f, INFINITY, 2, 1, 3, 255 }, near[] = { 0, 3221225472.0f, 0, 0 };
+    float found[6];
+    assert_string_equal(join_types("a.*+b", "j=f32", found), "");
+    CHECK(memcmp(found, all, sizeof all) == 0);
+    assert_string_equal(join_types("a.*+b", "j=f32,times=2", found), "");      /* each once */
+    CHECK(memcmp(found, twice, sizeof twice) == 0);
+    assert_string_equal(join_types("a.*+b", "j=f16", found), "");
+    CHECK(memcmp(found, half, sizeof half) == 0);
+    assert_string_equal(join_types("a.*", "j=mxfp4", found), "");              /* as float32 values */
+    CHECK(memcmp(found, near, sizeof near) == 0);
+    assert_string_equal(join_types("a.*", NULL, found), "tensor \"a.0\": expected tensors of one type to join but found "
+                        "float32 and float16 of \"a.1\": cast them to one (cast)");
+    CHECK(strstr(join_types("a.*+b", "j=mxfp4", found), "but found float32 and uint8 of \"b\""));
+    CHECK(strstr(join_types("a.*", "j=2:4", found), "but found float32 and float16 of \"a.1\""));
+}
+
+        IN_FOLDER(a_layout_that_some_have_is_that_of_all_that_are_joined),

@@ -65,26 +65,49 @@ typedef struct joined {
     uint64_t *piece;            /* of each input: elements */
 } joined;
 
+static tn_status check_shapes(const tn_view *a, const tn_view *b, const tn_joining *how, tn_error *err)
+{
+    const int64_t *one = tn_view_shape(a), *other = tn_view_shape(b);
+    if (a->tensor.rank != b->tensor.rank)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected tensors of %u dimensions to join but found %u of %s",
+                       a->tensor.rank, b->tensor.rank, tn_quote_z(b->tensor.name).text);
+    for (uint32_t i = 0; i < a->tensor.rank; i++)
+        if (one[i] != other[i] && (how->is_new || (int32_t)i != how->axis))
+            return tn_fail(err, TN_ERR_ARGUMENT, "expected tensors of %lld indices of dimension %u to join "
+                           "but found %lld of %s", (long long)one[i], i, (long long)other[i],
+                           tn_quote_z(b->tensor.name).text);
+    return TN_OK;
+}
+
 static tn_status check_alike(const tn_view *a, const tn_view *b, const tn_joining *how, tn_error *err)
 {
+    const tn_dtype_info *type = tn_dtype_get(a->parts[0].array.dtype),
+                        *other = tn_dtype_get(b->parts[0].array.dtype);
     TN_TRY(tn_view_check_places(b, err));
     if (a->tensor.form != TN_FORM_DENSE || b->tensor.form != TN_FORM_DENSE)
         return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_CAST, "f32",
                          "codes of other scales cannot be joined: their values can");
-    if (a->parts[0].array.dtype != b->parts[0].array.dtype)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected tensors of one type to join but found %s and %s of %s",
-                       tn_dtype_get(a->parts[0].array.dtype)->name,
-                       tn_dtype_get(b->parts[0].array.dtype)->name, tn_quote_z(b->tensor.name).text);
-    if (a->tensor.layout && b->tensor.layout && strcmp(a->tensor.layout, b->tensor.layout) != 0)
-        return tn_fail(err, TN_ERR_ARGUMENT,
-                       "expected tensors of one layout to join but found %s and %s of %s",
-                       a->tensor.layout, b->tensor.layout, tn_quote_z(b->tensor.name).text);
-    bool alike = a->tensor.rank == b->tensor.rank;
-    for (uint32_t i = 0; i < a->tensor.rank && alike; i++)
-        alike = tn_view_shape(a)[i] == tn_view_shape(b)[i] || (!how->is_new && (int32_t)i == how->axis);
-    if (!alike)
-        return tn_fail(err, TN_ERR_ARGUMENT, "its shape does not fit that of %s, which it is joined to",
-                       tn_quote_z(b->tensor.name).text);
+    if (type != other)
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_CAST, NULL,
+                         "expected tensors of one type to join but found %s and %s of %s: cast them to one",
+                         type->name, other->name, tn_quote_z(b->tensor.name).text);
+    return check_shapes(a, b, how, err);
+}
+
+/* Joined tensors have their dimensions in common, and so the letters of these: what only some of them say
+ * is true of all. */
+static tn_status join_layouts(tn_view *v, tn_error *err)
+{
+    const char *layout = NULL;
+    for (uint32_t i = 0; i < v->ninputs; i++) {
+        const tn_tensor *t = &v->inputs[i]->tensor;
+        if (layout && t->layout && strcmp(layout, t->layout) != 0)
+            return tn_fail(err, TN_ERR_ARGUMENT,
+                           "expected tensors of one layout to join but found %s and %s of %s", layout,
+                           t->layout, tn_quote_z(t->name).text);
+        layout = layout ? layout : t->layout;
+    }
+    v->tensor.layout = layout;
     return TN_OK;
 }
 
@@ -110,6 +133,7 @@ static tn_status describe_concat(tn_view *v, const void *options, tn_error *err)
     TN_TRY(find_join_axis(options, rank, &how, err));
     for (uint32_t i = 0; i < v->ninputs; i++)
         TN_TRY(check_alike(v->input, v->inputs[i], &how, err));
+    TN_TRY(join_layouts(v, err));
     for (uint32_t i = 0, k = 0; i < rank + how.is_new; i++)
         shape[i] = how.is_new && (int32_t)i == how.axis ? (int64_t)v->ninputs : tn_view_shape(v->input)[k++];
     uint64_t inner = 1;
