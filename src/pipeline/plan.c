@@ -141,8 +141,6 @@ static tn_tensor declared(const tn_plan *c, size_t i, tn_part parts[TN_MAX_PARTS
     tn_tensor t = *c->walk.tensors[i];
     if (c->plans[i]) {
         t = c->plans[i]->tensor;
-        t.meta = c->walk.tensors[i]->meta;
-        t.nmeta = c->walk.tensors[i]->nmeta;
     } else {
         for (uint32_t k = 0; k < t.nparts; k++)
             parts[k] = (tn_part){ .role = t.parts[k].role, .array = t.parts[k].array,
@@ -401,33 +399,17 @@ static tn_status in_output(const tn_plan *c, tn_status status, tn_error *err)
     return tn_in_file(status, c->out_path, err);
 }
 
-/* What is joined keeps the metadata of the first: that of the others must be the same. */
-static tn_status check_meta(const tn_origin *o, const tn_tensor *first, tn_error *err)
-{
-    for (uint32_t i = 0; i < o->ninputs; i++)
-        TN_TRY(check_meta(o->inputs[i], first, err));
-    bool same = !o->source || o->source->nmeta == first->nmeta;
-    for (size_t i = 0; o->source && same && i < first->nmeta; i++)
-        same = strcmp(o->source->meta[i].key, first->meta[i].key) == 0 &&
-               tn_meta_same_value(&o->source->meta[i], &first->meta[i]);
-    if (same)
-        return TN_OK;
-    return tn_in_tensor(tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
-                                  "its metadata is not that of %s, which it is joined to",
-                                  tn_quote_z(first->name).text), o->source->name, err);
-}
-
 static tn_status add_tensor(tn_plan *c, size_t i, tn_error *err)
 {
     tn_part parts[TN_MAX_PARTS];
     tn_stored_as how[TN_MAX_PARTS];
+    const tn_properties *properties;
     tn_tensor new = declared(c, i, parts);
     choose_storage(c, i, &new, how, NULL);
     TN_TRY(find_tie(c, i, &new, how, err));
-    if (c->plans[i] && c->plans[i]->rules.origin && !c->create.drop_metadata)
-        TN_TRY(tn_in_file(check_meta(c->plans[i]->rules.origin, c->walk.tensors[i], err), c->in_path, err));
+    TN_TRY(tn_in_file(tn_select_meta(&c->selection, i, &new, &properties, err), c->in_path, err));
     TN_TRY(in_output(c, tn_writer_add_as(c->writer, &new, how, err), err));
-    return tn_writer_set_properties(c->writer, tn_file_properties(c->in, c->walk.tensors[i]), err);
+    return tn_writer_set_properties(c->writer, properties, err);
 }
 
 /* ---- all ---- */

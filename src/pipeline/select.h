@@ -4,6 +4,7 @@
 
 #include "pipeline/plan_tensor.h"
 #include "pipeline/steps/table.h"
+#include "store/format.h"
 
 /* Begin with tn_select(), end with tn_selection_end(), also after a failure. */
 typedef struct tn_selection {
@@ -32,6 +33,15 @@ tn_status tn_select_rules(tn_selection *s, size_t i, tn_tensor_rules *rules, tn_
 
 /* The name of tensor i, once its rules were asked for. */
 const char *tn_selected_name(const tn_selection *s, size_t i);
+
+/* The tensors of the file that tensor i is made of, in the order in which they are joined; the caller frees the
+ * list.  NULL: no memory. */
+const tn_tensor **tn_selected_sources(const tn_selection *s, size_t i, size_t *n);
+
+/* Gives the tensor that comes out its metadata, and tells its properties: what all that it is made of have
+ * (select_meta.c).  TN_ERR_LOSS: one has something else, and metadata may not be dropped. */
+tn_status tn_select_meta(const tn_selection *s, size_t i, tn_tensor *made, const tn_properties **properties,
+                         tn_error *err);
 
 /* TN_ERR_ARGUMENT: a rule that was never used. */
 tn_status tn_select_check(const tn_selection *s, tn_error *err);

@@ -82,6 +82,42 @@ static void properties_stay_with_their_tensor(void)
     tn_descriptors_free(set);
 }
 
+/* Joins tensors a and b of d.json, of which b has these properties, into j of o.json. */
+static tn_status join_with(const char *properties, bool drop, tn_error *err)
+{
+    static const tn_rule rule = { "concat", "j=a+b" };
+    char text[1000];
+    const tn_create_options create = { .size = sizeof create, .replace = true, .drop_metadata = drop };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &rule, .nrules = 1 };
+    snprintf(text, sizeof text, "[" VERSION "\"name\":\"a\",\"shape\":[3]," TYPE ",\"properties\":{\"is_pinned\":true,"
+             "\"x\":1}}," VERSION "\"name\":\"b\",\"shape\":[3]," TYPE "%s}]", properties);
+    put_file("d.json", text);
+    put_bytes("d.bin", "\1\2\3\4\5\6", 6);
+    tn_file *f = open_file("d.json");
+    tn_status status = tn_convert(f, in_folder("o.json").text, &o, NULL, err);
+    tn_close(f);
+    return status;
+}
+
+static void properties_that_joined_tensors_have_alike_are_kept(void)
+{
+    static const struct { const char *properties; bool same; } all[] = {
+        { ",\"properties\":{\"x\":1,\"is_pinned\":true}", true }, { "", false },
+        { ",\"properties\":{\"is_pinned\":true}", false }, { ",\"properties\":{\"is_pinned\":true,\"x\":2}", false },
+        { ",\"properties\":{\"is_pinned\":false,\"x\":1}", false },
+        { ",\"properties\":{\"is_pinned\":true,\"y\":1}", false },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        tn_error err = { .text = "" };
+        CHECK(join_with(all[i].properties, false, &err) == (all[i].same ? TN_OK : TN_ERR_LOSS));
+        CHECK(all[i].same || strstr(line_of(&err), "tensor \"b\": its metadata \"properties\" is not that of \"a\""));
+        CHECK(join_with(all[i].properties, true, &err) == TN_OK);
+        tn_descriptors *set = load_descriptor("o.json");
+        CHECK(tn_descriptors_at(set, 0)->is_pinned == all[i].same);
+        tn_descriptors_free(set);
+    }
+}
+
 /* A descriptor outlives the file it was made of. */
 static void a_description_keeps_properties_after_the_file(void)
 {
@@ -224,6 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(properties_survive_from_descriptor_to_descriptor),
         IN_FOLDER(properties_stay_with_their_tensor),
+        IN_FOLDER(properties_that_joined_tensors_have_alike_are_kept),
         IN_FOLDER(a_description_keeps_properties_after_the_file),
         IN_FOLDER(other_containers_have_no_place_for_them),
         IN_FOLDER(padding_is_written_as_not_contiguous),
