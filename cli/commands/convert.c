@@ -46,6 +46,11 @@ static void json_plan_row(const tn_planned *planned)
     json_open('{');
     json_text_field("name", planned->name);
     json_text_field("source", source->name);
+    json_key("sources");
+    json_open('[');
+    for (size_t i = 0; i < planned->nsources; i++)
+        json_text(planned->sources[i]->name);
+    json_close(']');
     json_text_field("from", from ? from->name : NULL);
     json_text_field("dtype", info ? info->name : NULL);
     json_text_field("form", form_name(planned));
@@ -83,6 +88,19 @@ static bool shows_layout(const job *j)
     return rules_have(j->rules, "layout") || rules_have(j->rules, "pad");
 }
 
+/* What is joined, in its order; of many the first two and the last. */
+static void source_notes(table *t, const tn_planned *planned)
+{
+    size_t n = planned->nsources;
+    for (size_t i = 0; i < n && n > 1; i++) {
+        if (n > 4 && i == 2) {
+            table_note(t, "...");
+            i = n - 1;
+        }
+        table_note(t, "%zu: %s", i + 1, escaped(planned->sources[i]->name));
+    }
+}
+
 static void plan_row(void *context, const tn_planned *planned)
 {
     job *j = context;
@@ -103,6 +121,7 @@ static void plan_row(void *context, const tn_planned *planned)
     table_cell(&j->plan, human_size(planned->nbytes).s);
     table_cell(&j->plan, tn_encoding_name(planned->encoding) ? tn_encoding_name(planned->encoding) : "?");
     table_cell(&j->plan, checksum_text(planned->checksum));
+    source_notes(&j->plan, planned);
 }
 
 static void plan_begin(job *j)

@@ -16,7 +16,7 @@ extern "C" {
 
 /* What becomes of one tensor; reported by a dry run in the order of writing. */
 typedef struct tn_planned {
-    const tn_tensor *source;
+    const tn_tensor *source;    /* the first, if several are joined */
     const char      *name;      /* after renaming */
     tn_dtype         dtype;     /* after casting: of the data */
     const char      *datatype;  /* of a tensor scaled by one, or NULL */
@@ -30,6 +30,8 @@ typedef struct tn_planned {
     uint64_t         nbytes;    /* decoded, all parts */
     size_t           file;      /* number of the output file that has the data */
     uint64_t         offset;    /* of the data in it; UINT64_MAX: not known before it is compressed */
+    const tn_tensor *const *sources;    /* all, in the order in which they are joined */
+    size_t           nsources;
 } tn_planned;
 typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
 

@@ -425,8 +425,10 @@ static tn_status add_all(tn_plan *c, tn_error *err)
     return in_output(c, tn_writer_plan(c->writer, err), err);
 }
 
-static void report_one(const tn_plan *c, size_t i)
+static tn_status report_one(const tn_plan *c, size_t i, tn_error *err)
 {
+    size_t nsources;
+    const tn_tensor **sources = tn_selected_sources(&c->selection, i, &nsources);
     tn_part parts[TN_MAX_PARTS];
     tn_stored_as how[TN_MAX_PARTS];
     const tn_tensor new = declared(c, i, parts);
@@ -440,16 +442,22 @@ static void report_one(const tn_plan *c, size_t i)
         .datatype = new.scaling ? new.scaling->datatype : NULL,
         .physical = first->padded ? first->padded->shape : NULL, .file = e->file,
         .offset = e->offset == TN_UNPLACED ? UINT64_MAX : e->offset,
+        .sources = sources, .nsources = nsources,
     };
     for (uint32_t k = 0; k < new.nparts; k++)
         p.nbytes += new.parts[k].nbytes;
-    c->o.plan(c->o.context, &p);
+    if (sources)
+        c->o.plan(c->o.context, &p);
+    free(sources);
+    return sources ? TN_OK : tn_fail_nomem(err);
 }
 
-static void report_plan(const tn_plan *c)
+static tn_status report_plan(const tn_plan *c, tn_error *err)
 {
-    for (size_t i = 0; c->o.plan && i < c->count; i++)
-        report_one(c, i);
+    tn_status status = TN_OK;
+    for (size_t i = 0; c->o.plan && i < c->count && !status; i++)
+        status = report_one(c, i, err);
+    return status;
 }
 
 /* Entries that are copied as they are: their indices are those of the shape. */
@@ -675,8 +683,7 @@ static tn_status make(tn_plan *c, int fd, tn_error *err)
                        .context = c->o.context };
     TN_TRY(make_pieces(c, err));
     c->walk.total = tn_run_bytes(&c->run);
-    report_plan(c);
-    return TN_OK;
+    return report_plan(c, err);
 }
 
 /* Runs in the default floating-point environment: not all of the work is done by a pool, which would see

@@ -355,6 +355,25 @@ static const tn_tensor *first_source(const tn_origin *o)
     return o->source;
 }
 
+static size_t list_sources(const tn_origin *o, const tn_tensor **list)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < o->ninputs; i++)
+        n += list_sources(o->inputs[i], &list[n]);
+    if (o->source)
+        list[n++] = o->source;
+    return n;
+}
+
+const tn_tensor **tn_selected_sources(const tn_selection *s, size_t i, size_t *n)
+{
+    const tn_origin leaf = { .source = s->walk->tensors[i], .sources = 1 };
+    const tn_origin *o = s->origins ? s->origins[i] : &leaf;
+    const tn_tensor **list = calloc(o->sources, sizeof *list);
+    *n = list ? list_sources(o, list) : 0;
+    return list;
+}
+
 /* The list as that of the walk, whose tensors are the first sources. */
 static tn_status take_list(tn_selection *s, const origin_list *list, tn_error *err)
 {

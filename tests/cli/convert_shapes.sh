@@ -13,6 +13,13 @@ t convert -q i.safetensors matrix.zt --transpose images=1,0,2,3 --reshape images
 t ls matrix.zt
 t convert -n parts.zt out.zt --concat 'all=channel.*,axis=1' --rename 'all=every' --pad every=0=4
 t convert -n parts.zt out.zt --concat 'all=channel.*,axis=1' --rename 'all=every' --pad all=0=4
+t convert -q i.safetensors many.zt --reshape images=24 --split 'images=e.*,unstack=0'
+t convert -n many.zt out.zt --concat 'experts=e.*,stack=0'
+t convert -n --json many.zt out.zt --only 'e.2*' --concat 'experts=e.*,stack=0'
+t convert -qf parts.zt mixed.zt --cast channel.1=f16
+t convert mixed.zt out.zt --concat 'images=channel.*,stack=1'
+t convert -q mixed.zt same.zt --concat 'images=channel.*,stack=1' --cast f32
+t ls same.zt
 t convert parts.zt out.zt --slice channel.0=9
 t convert parts.zt out.zt --slice channel.0=1:2:0
 t convert parts.zt out.zt --transpose 0,0
