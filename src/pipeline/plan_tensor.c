@@ -453,7 +453,7 @@ static tn_status widen(planning *p, tn_error *err)
 {
     tn_dtype dtype = p->view->parts[0].array.dtype;
     const tn_cast_task task = { .to = TN_FLOAT32 };
-    if (dtype == TN_FLOAT32 || !is_whole_float(dtype) || tn_dtype_get(dtype)->bits > 32)
+    if (dtype == TN_FLOAT32 || !tn_is_whole_float(dtype) || tn_dtype_get(dtype)->bits > 32)
         return TN_OK;
     return add(p, &tn_step_cast, &task, err);
 }
