@@ -271,6 +271,7 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
         .cast_defaults = j->rules->cast_defaults,
         .max_bytes = o->max_bytes,
         .dry_run = o->dry_run,
+        .raw_codes = o->raw,
         .plan = o->dry_run ? plan_row : NULL,
         .quantized = o->report ? report_row : NULL,
         .progress = progress_step,
@@ -381,7 +382,7 @@ const command cmd_convert = {
                OPT(PAD) | OPT(FORM) | OPTS_SHAPES | OPT(MAX_BYTES) | OPT(COMPRESS) | OPT(CHECKSUM) |
                OPT(ALIGN) |
                OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) |
-               OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(OPTION) |
+               OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(RAW) | OPT(OPTION) |
                OPT(QUIET) | OPT(JSON),
     .elsewhere = OPT(RENAME) | OPT(RECIPE) | OPT(PAD) | OPTS_SHAPES | OPTS_CASTS | OPTS_QUANTIZE |
                  (OPTS_OUTPUT & ~(OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM))) | OPTS_INPUT,

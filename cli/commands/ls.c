@@ -123,8 +123,11 @@ static void part_notes(table *t, const tn_tensor *tensor)
     }
 }
 
-static void long_notes(table *t, const tn_tensor *tensor)
+static void long_notes(table *t, const tn_file *file, const tn_tensor *tensor)
 {
+    const char *convention = tn_file_convention(file, tensor);
+    if (convention)
+        table_note(t, "codes of %s", convention);
     if (tensor->layout)
         table_note(t, "layout %s", escaped(tensor->layout));
     place_note(t, &tensor->parts[0]);
@@ -135,6 +138,26 @@ static void long_notes(table *t, const tn_tensor *tensor)
         table_note(t, "tied to %s", escaped(tensor->tied));
     for (uint32_t i = 0; i < tensor->nmeta; i++)
         table_note(t, "%s = %s", escaped(tensor->meta[i].key), meta_text(&tensor->meta[i]));
+}
+
+/* How many tensors are another tool's codes, or belong to them. */
+static void list_conventions(const tn_file *file)
+{
+    struct { const char *what; size_t count; } kinds[16] = { 0 };
+    size_t n = 0;
+    for (size_t i = 0; i < tn_file_count(file); i++) {
+        const char *what = tn_file_convention(file, tn_file_tensor(file, i));
+        size_t k = 0;
+        while (what && k < n && strcmp(kinds[k].what, what) != 0)
+            k++;
+        if (what && k < sizeof kinds / sizeof *kinds) {
+            n = k == n ? n + 1 : n;
+            kinds[k].what = what;
+            kinds[k].count++;
+        }
+    }
+    for (size_t k = 0; k < n; k++)
+        out("%s with codes of %s\n", counted(kinds[k].count, "tensor").s, kinds[k].what);
 }
 
 static void list_rows(const tn_file *file, bool long_list)
@@ -164,11 +187,12 @@ static void list_rows(const tn_file *file, bool long_list)
         table_cell(&t, checksum_of(&stored).s);
         if (long_list) {
             place_cells(&t, file, &stored);
-            long_notes(&t, tensor);
+            long_notes(&t, file, tensor);
         }
     }
     table_end(&t);
     out_totals(file, &sum);
+    list_conventions(file);
 }
 
 static void list_file_meta(const tn_file *file)
@@ -275,6 +299,8 @@ static void json_tensor(const tn_file *file, const tn_tensor *tensor)
     else
         json_parts(file, tensor);
     json_text_field("layout", tensor->layout);
+    if (tn_file_convention(file, tensor))
+        json_text_field("convention", tn_file_convention(file, tensor));
     json_scaling(tensor->scaling);
     json_text_field("tied", tensor->tied);
     json_key("metadata");

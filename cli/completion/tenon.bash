@@ -38,7 +38,7 @@ _tenon_options() {
     verify) echo "--jobs --memory $input $common" ;;
     convert)
         echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --sparse --virtual --scale-mode --rotate --dialect --report" \
-            "--slice --transpose --reshape --concat --split --layout --pad --form --compress --checksum --align --shard-size --drop-metadata --drop-names --option" \
+            "--slice --transpose --reshape --concat --split --layout --pad --form --compress --checksum --align --shard-size --drop-metadata --drop-names --raw --option" \
             "--dry-run --force --jobs --memory --max-bytes --quiet $input $common"
         ;;
     export-c) echo "-o --out --mli --section --align --name --binary --plan --only --force --memory --max-bytes --quiet $input $common" ;;

@@ -366,6 +366,8 @@ static const option_row rows[OPT_COUNT] = {
                          take_size, FIELD(shard_size), 0 },
     [OPT_DROP_NAMES] = { "drop-names", NULL, NULL, "drop names that OUT cannot hold (BTF, .npy)", take_flag,
                          FIELD(drop_names), 0 },
+    [OPT_RAW] = { "raw", NULL, NULL, "take another tool's packed codes as plain numbers", take_flag,
+                  FIELD(raw), 0 },
     [OPT_OPTION] = { "option", "F.KEY=VALUE", "FORMAT.KEY=VALUE",
                      "option of format F (\"tenon formats\" lists them)", take_format_option, 0, 0 },
     [OPT_TYPES] = { "types", "LIST", NULL, "datatypes to compare: mxfp4,nvfp4,int4_b32", take_text,

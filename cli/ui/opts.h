@@ -11,7 +11,7 @@ typedef enum opt_id {
     OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE,
     OPT_ROUND, OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE,
     OPT_ROTATE, OPT_DIALECT, OPT_REPORT, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN,
-    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES,
+    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_RAW,
     OPT_OPTION, OPT_TYPES, OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY, OPT_PLAN,
     OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET, OPT_IGNORE_METADATA, OPT_STRICT,
     OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE, OPT_VERIFY,
@@ -29,7 +29,7 @@ _Static_assert(OPT_SHAPE < 64, "one bit each; those after it share its bit, and 
                        OPT(REPORT))
 #define OPTS_OUTPUT (OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) | OPT(SHARD_SIZE) | \
                      OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(OPTION))
-#define OPTS_INPUT (OPT(FROM) | OPT(IO) | OPT(MEMORY) | OPT(MAX_BYTES))
+#define OPTS_INPUT (OPT(FROM) | OPT(IO) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(RAW))
 
 typedef struct text_list {
     const char **items;
@@ -50,7 +50,7 @@ enum {
 typedef struct opts {
     bool long_list, json, full, drop_metadata, drop_names, dry_run, force, quiet,
         ignore_metadata, sidecar, strict, report, help;
-    bool binary, plan, writable, in_place, verify;
+    bool binary, plan, raw, writable, in_place, verify;
     const char *command;        /* its name */
     uint64_t    given;          /* options, as OPT() bits */
     const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket;

@@ -69,6 +69,7 @@ static const char *const options_for[] = {
     [TN_REASON_FORM_BEFORE] = "\"tenon convert --form %s\" first",
     [TN_REASON_CASTS] = "--cast, --sparse, --recipe",
     [TN_REASON_RULES] = "--%s",
+    [TN_REASON_RAW_CODES] = "--raw takes them as numbers",
     [TN_REASON_RENAME_BEFORE] = "\"tenon convert --rename\" first",
 };
 

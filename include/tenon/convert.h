@@ -119,6 +119,9 @@ typedef struct tn_convert_options {
                                      * gets another form; 0: the file's, see tn_open_options */
     tn_quantize_report_fn quantized;    /* called for each tensor that a rule with a datatype made,
                                          * after it; may be NULL */
+    bool               raw_codes;   /* another tool's packed codes, see tn_file_convention(), and their
+                                     * scales are plain numbers: rules may change them, `only` may part
+                                     * them */
 } tn_convert_options;
 
 typedef struct tn_convert_result {
@@ -135,6 +138,7 @@ typedef struct tn_convert_result {
  *
  * TN_ERR_ARGUMENT: a glob or an old name that matches nothing, two tensors of
  * one new name, a cast that has no meaning.  TN_ERR_LOSS: something the output cannot hold.
+ * TN_ERR_UNSUPPORTED: codes of another tool would be changed as if they were numbers.
  * TN_ERR_LIMIT: compressed or sparse data would be decoded into more than
  * max_bytes.  TN_ERR_CHECKSUM: the input is damaged.  TN_ERR_CHANGED: `path` is
  * the input, which has changed since it was opened.  In all cases nothing was

@@ -69,7 +69,8 @@ typedef enum tn_reason {
     TN_REASON_FORM_BEFORE   = 26,   /* convert the file first, the tensor to form `value` */
     TN_REASON_RENAME_BEFORE = 27,   /* convert the file first, giving the tensor another name */
     TN_REASON_CASTS         = 28,   /* change the rule of step cast that the text names */
-    TN_REASON_RULES         = 32    /* the rule of step `value` */
+    TN_REASON_RULES         = 32,   /* the rule of step `value` */
+    TN_REASON_RAW_CODES     = 33    /* set raw_codes: codes are taken as the numbers that they look like */
 } tn_reason;                    /* values are ABI: append, never renumber */
 
 /* Filled on failure only.  Every function that takes one accepts NULL.

@@ -92,6 +92,13 @@ TN_API const tn_tensor *tn_file_find(const tn_file *file, const char *name);
 /* The file's own metadata, in the order of the file. */
 TN_API const tn_meta *tn_file_meta(const tn_file *file, size_t *count);
 
+/* The convention of another tool whose codes, or what belongs to them, the
+ * numbers of one of the file's tensors are: "NVFP4 (ModelOpt)".  It is
+ * recognised by names, types and shapes, and by the config.json beside the
+ * file.  NULL: they are plain numbers.  Such tensors can be read and copied;
+ * tn_convert() does not change them (raw_codes). */
+TN_API const char *tn_file_convention(const tn_file *file, const tn_tensor *tensor);
+
 /* What is wrong with the file although it can be read: one line each, "byte 20:
  * ...", seen when it was opened.  NULL when i is out of range.  Of very many
  * the last one says how many more there are. */

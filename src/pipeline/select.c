@@ -2,6 +2,7 @@
 #include "pipeline/select.h"
 #include "base/error.h"
 #include "pipeline/rules/rules.h"
+#include "store/packed.h"
 
 #include <string.h>
 
@@ -116,6 +117,49 @@ static const tn_read_rule *first_match(tn_selection *s, tn_rule_kind kind, const
     return NULL;
 }
 
+/* ---- another tool's codes ---- */
+
+static bool is_chosen(const tn_walk *walk, const tn_tensor *t)
+{
+    size_t low = 0, high = walk->count;     /* in the order of the file */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (walk->tensors[middle] < t)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < walk->count && walk->tensors[low] == t;
+}
+
+/* Codes are copied with all that belongs to them, or not at all. */
+static tn_status check_whole(const tn_selection *s, tn_error *err)
+{
+    const tn_file *file = s->file;
+    if (!file->packed || s->options->raw_codes || s->walk->count == file->count)
+        return TN_OK;
+    for (size_t i = 0; i < file->count; i++) {
+        const tn_tensor *t = &file->tensors[i];
+        const tn_packed *packed = file->packed[i];
+        const tn_tensor *codes = packed ? tn_file_find(file, packed->codes) : NULL;
+        if (codes && is_chosen(s->walk, t) != is_chosen(s->walk, codes))
+            return tn_refuse(err, TN_ERR_LOSS, TN_REASON_RAW_CODES, NULL,
+                             "%s belongs to codes of %s in %s: choose both or none",
+                             tn_quote_z(t->name).text, packed->convention, tn_quote_z(codes->name).text);
+    }
+    return TN_OK;
+}
+
+/* Codes are not changed as if they were numbers. */
+static tn_status check_numbers(const tn_selection *s, const tn_origin *origin, const tn_tensor *t,
+                               tn_error *err)
+{
+    for (uint32_t i = 0; origin && i < origin->ninputs; i++)
+        TN_TRY(check_numbers(s, origin->inputs[i], origin->inputs[i]->source, err));
+    const tn_packed *packed = t ? tn_packed_of(s->file, t) : NULL;
+    return packed ? tn_packed_refuse(packed, t, err) : TN_OK;
+}
+
 static tn_status find_rules(tn_selection *s, const char *name, tn_tensor_rules *rules, tn_error *err)
 {
     const tn_read_rule *cast = first_match(s, TN_RULE_CAST, name),
@@ -138,7 +182,10 @@ tn_status tn_select_rules(tn_selection *s, size_t i, tn_tensor_rules *rules, tn_
     if (!s->options->in_order)
         TN_TRY(find_rules(s, name, rules, err));
     rules->origin = origin && !origin->source ? origin : NULL;
-    return TN_OK;
+    bool changes = rules->origin || rules->cast || rules->layout || rules->pad || rules->form;
+    if (!changes || !s->file->packed || s->options->raw_codes)
+        return TN_OK;
+    return check_numbers(s, rules->origin, s->walk->tensors[i], err);
 }
 
 const char *tn_selected_name(const tn_selection *s, size_t i)
@@ -182,6 +229,7 @@ tn_status tn_select(tn_selection *s, const tn_file *file, const tn_convert_optio
     TN_TRY(check_names(s, err));
     TN_TRY(read_rules(s, err));
     TN_TRY(tn_walk_choose(walk, file, options->only, options->nonly, err));
+    TN_TRY(check_whole(s, err));
     TN_TRY(tn_select_origins(s, err));
     s->names = options->nrename ? tn_arena_zalloc(arena, walk->count, sizeof *s->names) : NULL;
     return options->nrename && !s->names ? tn_fail_nomem(err) : TN_OK;

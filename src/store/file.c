@@ -6,6 +6,7 @@
 #include "base/pages.h"
 #include "tensor/array.h"
 #include "store/forms.h"
+#include "store/packed.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -419,7 +420,7 @@ tn_status tn_file_end_warnings(tn_file *f, tn_error *err)
 static tn_status seal(tn_file *f, tn_error *err)
 {
     bool bad = tn_file_index_names(f, err) || (f->records && tn_file_assemble(f, err)) ||
-               tn_file_end_warnings(f, err);
+               tn_packed_find(f, err) || tn_file_end_warnings(f, err);
     free(f->at);
     free(f->records);
     f->at = NULL;

@@ -47,6 +47,8 @@ struct tn_file {
     const tn_properties *properties;    /* of each tensor, or NULL */
     const char    *left_out_property;   /* the first of them that most containers cannot hold, or NULL */
 
+    const struct tn_packed **packed;    /* what each tensor is a part of (store/packed.h); NULL: none is */
+
     const char *warnings[TN_MAX_WARNINGS + 1];  /* the last one counts the dropped ones */
     size_t      nwarnings, dropped_warnings;
 };

@@ -4,7 +4,7 @@
  * those that were decoded last, as in every tn_file; tensors are copies whose parts have the new numbers. */
 #include "base/error.h"
 #include "base/pages.h"
-#include "store/file.h"
+#include "store/packed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,6 +238,8 @@ static tn_status join(joining *j, tn_error *err)
         status = join_meta(j, err);
     if (!status)
         status = join_properties(j, err);
+    if (!status)
+        status = tn_packed_find(j->all, err);
     if (!status)
         status = join_warnings(j, err);
     tn_names_free(&j->keys);

@@ -1,0 +1,193 @@
+/* formats/conventions/find.c - which entries of a file are codes of a convention, or belong to them. */
+#include "formats/conventions/conventions.h"
+#include "base/error.h"
+#include "base/vector.h"
+
+#include <string.h>
+
+enum { TYPE_SETS = 10 };
+
+typedef struct finding {
+    tn_file    *file;
+    const char *method;         /* of the configuration, or NULL */
+    const char *unknown;        /* the name of a convention that has no row here, or NULL */
+    uint64_t    rows[TYPE_SETS];    /* whose first part may have a type, by the number of its bit */
+    tn_buf      name;           /* of a part, NUL-terminated */
+} finding;
+
+static unsigned type_set(tn_dtype dtype)
+{
+    static const uint16_t sets[TN_DTYPE_COUNT] = {
+        [TN_UINT8] = TN_HAS_U8, [TN_INT8] = TN_HAS_I8, [TN_INT16] = TN_HAS_I16, [TN_INT32] = TN_HAS_I32,
+        [TN_UINT32] = TN_HAS_U32, [TN_INT64] = TN_HAS_I64, [TN_FLOAT8_E4M3FN] = TN_HAS_F8,
+        [TN_FLOAT8_E5M2] = TN_HAS_F8, [TN_FLOAT8_E4M3FNUZ] = TN_HAS_F8, [TN_FLOAT8_E5M2FNUZ] = TN_HAS_F8,
+        [TN_FLOAT8_E4M3] = TN_HAS_F8, [TN_FLOAT8_E8M0] = TN_HAS_E8M0, [TN_FLOAT16] = TN_HAS_FLOAT,
+        [TN_BFLOAT16] = TN_HAS_FLOAT, [TN_FLOAT32] = TN_HAS_FLOAT, [TN_FLOAT64] = TN_HAS_FLOAT,
+    };
+    return dtype < TN_DTYPE_COUNT && sets[dtype] ? sets[dtype] : TN_HAS_OTHER;
+}
+
+static bool is_plain(const tn_tensor *t)
+{
+    return t->form == TN_FORM_DENSE && t->nparts == 1;
+}
+
+/* Whether it may be codes in a file whose quantization is not known. */
+static bool may_be_codes(const tn_tensor *t)
+{
+    const unsigned codes = TN_HAS_U8 | TN_HAS_I8 | TN_HAS_I16 | TN_HAS_I32 | TN_HAS_U32 | TN_HAS_I64 |
+                           TN_HAS_F8 | TN_HAS_E8M0;
+    return t->rank >= 2 && is_plain(t) && (type_set(t->dtype) & codes);
+}
+
+static void list_rows(finding *f)
+{
+    const tn_convention *row;
+    for (size_t i = 0; (row = tn_convention_at(i)); i++) {
+        bool named = !row->method || (f->method && strcmp(row->method, f->method) == 0);
+        for (unsigned k = 0; named && k < TYPE_SETS; k++)
+            f->rows[k] |= (uint64_t)(row->parts[0].types >> k & 1) << i;
+    }
+}
+
+/* The name of a part of the tensor whose common name has n bytes; NULL without memory. */
+static const char *part_name(finding *f, const char *common, size_t n, const char *suffix)
+{
+    f->name.size = 0;
+    tn_buf_put(&f->name, common, n);
+    tn_buf_put(&f->name, suffix, strlen(suffix) + 1);
+    return f->name.bad ? NULL : (const char *)f->name.data;
+}
+
+/* NULL: it is not there, or of another kind. */
+static const tn_tensor *find_part(const finding *f, const char *name, const tn_convention_part *part)
+{
+    const tn_tensor *t = tn_file_find(f->file, name);
+    bool fits = t && is_plain(t) && (type_set(t->dtype) & part->types) && t->rank >= part->min_rank;
+    return fits && !tn_packed_of(f->file, t) ? t : NULL;
+}
+
+static tn_status keep(finding *f, const tn_convention *row, const tn_tensor *const *parts,
+                      const tn_packed *found, tn_error *err)
+{
+    const tn_packed *kept = tn_arena_copy(&f->file->arena, found, sizeof *found);
+    if (!f->file->packed)
+        f->file->packed = tn_arena_zalloc(&f->file->arena, f->file->count, sizeof *f->file->packed);
+    TN_NEED(kept && f->file->packed, err);
+    for (unsigned k = 0; k < TN_CONVENTION_PARTS && row->parts[k].suffix; k++)
+        if (parts[k])
+            f->file->packed[parts[k] - f->file->tensors] = kept;
+    return TN_OK;
+}
+
+/* The parts of a tensor whose first one is t; *fits: they are of this convention. */
+static tn_status find_parts(finding *f, const tn_convention *row, const tn_tensor **parts, tn_packed *found,
+                            bool *fits, tn_error *err)
+{
+    const tn_tensor *t = parts[0];
+    size_t len = strlen(t->name), tail = strlen(row->parts[0].suffix);
+    *fits = len >= tail && memcmp(t->name + len - tail, row->parts[0].suffix, tail) == 0 &&
+            t->rank >= row->parts[0].min_rank;
+    for (size_t k = 1; *fits && k < TN_CONVENTION_PARTS && row->parts[k].suffix; k++) {
+        const char *name = part_name(f, t->name, len - tail, row->parts[k].suffix);
+        TN_NEED(name, err);
+        parts[k] = find_part(f, name, &row->parts[k]);
+        found->count += parts[k] != NULL;
+        *fits = parts[k] || row->parts[k].use != TN_PART_SIGN;
+        if (!parts[k] && row->parts[k].use == TN_PART_NEEDED && !found->missing) {
+            found->missing = tn_arena_text(&f->file->arena, name, strlen(name));
+            TN_NEED(found->missing, err);
+        }
+    }
+    if (*fits && !found->missing && row->fits)
+        *fits = row->fits(parts);
+    return TN_OK;
+}
+
+static tn_status find_packed(finding *f, const tn_tensor *t, tn_error *err)
+{
+    uint64_t rows = f->rows[__builtin_ctz(type_set(t->dtype))];
+    if (!rows || !is_plain(t) || tn_packed_of(f->file, t))
+        return TN_OK;
+    for (; rows; rows &= rows - 1) {
+        const tn_convention *row = tn_convention_at((size_t)__builtin_ctzll(rows));
+        const tn_tensor *parts[TN_CONVENTION_PARTS] = { t };
+        tn_packed found = { .convention = row->name, .count = 1 };
+        bool fits;
+        TN_TRY(find_parts(f, row, parts, &found, &fits, err));
+        if (!fits)
+            continue;
+        if (!row->name)
+            found.convention = f->unknown ? f->unknown : "an unknown convention";
+        found.codes = parts[row->codes] ? parts[row->codes]->name : t->name;
+        return keep(f, row, parts, &found, err);
+    }
+    return TN_OK;
+}
+
+/* A tensor of integers in a file whose quantization is not known. */
+static tn_status suspect(finding *f, const tn_tensor *t, tn_error *err)
+{
+    static const tn_convention any = { .parts = { { .suffix = "" } } };
+    const tn_packed found = { .convention = f->unknown, .codes = t->name, .count = 1 };
+    if (!may_be_codes(t) || tn_packed_of(f->file, t))
+        return TN_OK;
+    return keep(f, &any, &t, &found, err);
+}
+
+/* What names the method, in the order of trust: the configuration, the file's metadata. */
+static tn_status find_method(finding *f, tn_arena *arena, tn_error *err)
+{
+    tn_file *file = f->file;
+    tn_error why;
+    tn_status status = tn_config_method(file->shards[0].path, arena, &f->method, &why);
+    if (status == TN_ERR_NOMEM)
+        return tn_fail_nomem(err);
+    if (status) {
+        char line[TN_ERROR_LINE];
+        tn_error_format(&why, line, sizeof line);
+        tn_file_keep_warning(file, line);
+        f->unknown = "a quantization that the broken configuration beside the file may name";
+    }
+    for (size_t i = 0; i < file->nmeta && !f->method && !status; i++)
+        if (strcmp(file->meta[i].key, "_quantization_metadata") == 0)
+            f->method = "comfyui";
+    if (f->method && !tn_convention_knows(f->method)) {
+        f->unknown = tn_arena_printf(&file->arena, "the unknown quantization method %s",
+                                     tn_quote_z(f->method).text);
+        TN_NEED(f->unknown, err);
+    }
+    return TN_OK;
+}
+
+static tn_status find_all(finding *f, tn_error *err)
+{
+    tn_file *file = f->file;
+    list_rows(f);
+    for (size_t i = 0; i < file->count; i++)
+        TN_TRY(find_packed(f, &file->tensors[i], err));
+    for (size_t i = 0; i < file->count && f->unknown; i++)
+        TN_TRY(suspect(f, &file->tensors[i], err));
+    return TN_OK;
+}
+
+/* Files of floats alone need no configuration. */
+static bool has_other_than_floats(const tn_file *file)
+{
+    for (size_t i = 0; i < file->count; i++)
+        if (!(type_set(file->tensors[i].dtype) & (TN_HAS_FLOAT | TN_HAS_OTHER)))
+            return true;
+    return false;
+}
+
+tn_status tn_packed_find(tn_file *file, tn_error *err)
+{
+    finding f = { .file = file };
+    tn_arena arena = { 0 };
+    tn_status status = has_other_than_floats(file) ? find_method(&f, &arena, err) : TN_OK;
+    if (!status)
+        status = find_all(&f, err);
+    tn_buf_free(&f.name);
+    tn_arena_free(&arena);
+    return status;
+}
