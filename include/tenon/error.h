@@ -70,7 +70,8 @@ typedef enum tn_reason {
     TN_REASON_RENAME_BEFORE = 27,   /* convert the file first, giving the tensor another name */
     TN_REASON_CASTS         = 28,   /* change the rule of step cast that the text names */
     TN_REASON_RULES         = 32,   /* the rule of step `value` */
-    TN_REASON_RAW_CODES     = 33    /* set raw_codes: codes are taken as the numbers that they look like */
+    TN_REASON_RAW_CODES     = 33,   /* set raw_codes: codes are taken as the numbers that they look like */
+    TN_REASON_TYPE          = 34    /* name a type that there is: tn_dtype_get(), tn_datatype_at() */
 } tn_reason;                    /* values are ABI: append, never renumber */
 
 /* Filled on failure only.  Every function that takes one accepts NULL.
@@ -106,6 +107,17 @@ TN_API const char *tn_status_text(tn_status status);
  * or half a character; text that does not fit ends in "...".  Returns the
  * length the whole escaped text would have had. */
 TN_API size_t tn_escape(char *dst, size_t cap, const char *text, size_t n);
+
+/* What somebody may have meant by a word that is not known: the nearest of those that are. */
+typedef struct tn_nearest {
+    const char *word;           /* the unknown one; the caller sets it, and the rest to zero */
+    const char *found;          /* the nearest so far; NULL: none is near */
+    size_t      distance;       /* of it: letters that were changed, added, left out or swapped */
+} tn_nearest;
+
+/* Offers a known word, which must outlive the struct.  A third of the letters may differ, at most five; else
+ * a word that contains the unknown one counts.  Case does not.  Of two as near the first stays. */
+TN_API void tn_nearest_offer(tn_nearest *nearest, const char *word);
 
 #ifdef __cplusplus
 }

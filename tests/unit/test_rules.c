@@ -103,13 +103,13 @@ static void codes_with_scales_take_no_default_for_overflow_but_what_they_do(void
 static void messages_point_at_the_place(void)
 {
     bad("*.bias=bf17",
-        "\"bf17\" at character 8 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
-    bad("\xc3\xa9=bf17", "\"bf17\" at character 3 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");      /* characters, not bytes */
-    bad("", "\"\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+        "unknown type \"bf17\" at character 8: did you mean \"bf16\"? (type)");
+    bad("\xc3\xa9=bf17", "unknown type \"bf17\" at character 3: did you mean \"bf16\"? (type)");      /* characters, not bytes */
+    bad("", "unknown type \"\" at character 1 (type)");
     bad("x=",
-        "\"\" at character 3 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+        "unknown type \"\" at character 3 (type)");
     bad(",round=up",
-        "\"\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+        "unknown type \"\" at character 1 (type)");
     bad("=f32", "\"\" at character 1 is no glob");
     bad("f32,", "\"\" at character 5 is no KEY=VALUE");
     bad("f32,up", "\"up\" at character 5 is no KEY=VALUE");
@@ -134,7 +134,7 @@ static void messages_point_at_the_place(void)
         "\"18446744073709551616\" at character 10 is no number from 0 to 18446744073709551615");
     bad("f32,seed=", "\"\" at character 10 is no number from 0 to 18446744073709551615");
     bad("\x1b[2J=x",
-        "\"x\" at character 6 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+        "unknown type \"x\" at character 6 (type)");
     bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key of an element type (round, overflow, nan, "
                            "seed, times, complex, per, axis, zero, percentile, scale, mode, "
                    "rotate, virtual, compat)");

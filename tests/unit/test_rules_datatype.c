@@ -128,7 +128,7 @@ static void a_bad_datatype_is_pointed_at(void)
     bad("mxfp4|float32",
         "\"mxfp4|float32\": expected a number but found mxfp4, which has a scale already at character 1");
     bad("*.bias=mxfp3",
-        "\"mxfp3\" at character 8 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+        "unknown type \"mxfp3\" at character 8: did you mean \"mxfp8\"? (type)");
     refused("e4m3fn|float32_t4n2m4_t4", NULL, TN_ERR_UNSUPPORTED,
             "\"e4m3fn|float32_t4n2m4_t4\": matrix sparsity is not supported: a 2D mask "
             "has to keep as many values along both axes, and data cannot be compressed along two at "
@@ -192,7 +192,7 @@ static void n_of_m_values_may_be_kept(void)
     }
     bad("2:4,mode=max", "\"mode\" at character 5 is no key of N:M (virtual)");
     bad("2:x",
-        "\"2:x\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+        "unknown type \"2:x\" at character 1 (type)");
 }
 
 /* docs/datatypes.md on --overflow: floats without scales saturate, but for N:M of those that casts have. */

@@ -11,8 +11,7 @@ static const tn_rule_word duplicates[] = { { "refuse", TN_DUPLICATES_REFUSE }, {
                                            { NULL, 0 } };
 static const tn_rule_word compats[] = { { "mli", 1 }, { NULL, 0 } };
 
-/* Characters before a place, and that one: what a person counts. */
-static size_t character(const tn_rule_reading *r, const char *at)
+size_t tn_rule_character(const tn_rule_reading *r, const char *at)
 {
     size_t n = 1;
     for (const char *p = r->text; p < at; p++)
@@ -23,7 +22,7 @@ static size_t character(const tn_rule_reading *r, const char *at)
 tn_status tn_rule_fail(const tn_rule_reading *r, tn_text what, const char *no_thing)
 {
     return tn_fail(r->err, TN_ERR_ARGUMENT, "%s at character %zu is %s", tn_quote(what.ptr, what.len).text,
-                   character(r, what.ptr), no_thing);
+                   tn_rule_character(r, what.ptr), no_thing);
 }
 
 /* ---- values ---- */
@@ -115,9 +114,27 @@ tn_status tn_rule_pair(const tn_rule_reading *r, tn_text pair, tn_text *key, tn_
     return TN_OK;
 }
 
+/* Up to the first comma, but in a regular expression not those in braces and brackets. */
+static size_t head_length(const char *text)
+{
+    size_t n = 0;
+    char closing = '\0';
+    if (!tn_begins_with(text, "re:"))
+        return strcspn(text, ",");
+    for (; text[n] && (closing || text[n] != ','); n++) {
+        if (text[n] == '\\' && text[n + 1])
+            n++;
+        else if (closing)
+            closing = text[n] == closing ? '\0' : closing;
+        else if (text[n] == '[' || text[n] == '{')
+            closing = text[n] == '[' ? ']' : '}';
+    }
+    return n;
+}
+
 tn_text tn_rule_head(const tn_rule_reading *r, tn_text *what, const char **equals)
 {
-    tn_text head = { r->text, strcspn(r->text, ",") };
+    tn_text head = { r->text, head_length(r->text) };
     *equals = head.len ? memrchr(head.ptr, '=', head.len) : NULL;
     *what = *equals ? (tn_text){ *equals + 1, head.len - (size_t)(*equals - head.ptr) - 1 } : head;
     return head;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Each begins with the glob of the names that it is for; "*": all. */
+/* Each begins with the glob of the names that it is for, or "re:" and an expression; "*": all. */
 enum { TN_GLOB = 256 };
 
 typedef struct tn_cast_rule {
@@ -120,6 +120,9 @@ typedef struct tn_rule_word {
     const char *name;           /* NULL after the last */
     int         value;
 } tn_rule_word;
+
+/* The number of a character: what a person counts, from 1. */
+size_t tn_rule_character(const tn_rule_reading *r, const char *at);
 
 /* "WHAT" at character N is NO THING */
 tn_status tn_rule_fail(const tn_rule_reading *r, tn_text what, const char *no_thing);

@@ -2,6 +2,7 @@
 #include "pipeline/rules/rules.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "quant/quantizer.h"
 #include "quant/scale_search.h"
 #include "quant/scale_trials.h"
@@ -452,6 +453,27 @@ static bool looks_like_datatype(tn_text type)
     return is_datatype_name(type);
 }
 
+static tn_status fail_unknown(const tn_rule_reading *r, tn_text type)
+{
+    static const char *const codes[] = { "fx8", "fx16", "sa8", "sa32" };
+    char word[64] = "";
+    tn_nearest nearest = { .word = word };
+    const tn_datatype_name *name;
+    tn_rule_text(type, word, sizeof word);
+    for (tn_dtype dtype = TN_UNKNOWN + 1; dtype < TN_DTYPE_COUNT; dtype++) {
+        const tn_dtype_info *info = tn_dtype_get(dtype);
+        tn_nearest_offer(&nearest, info ? info->name : NULL);
+        tn_nearest_offer(&nearest, info ? info->short_name : NULL);
+    }
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        tn_nearest_offer(&nearest, codes[i]);
+    for (size_t i = 0; (name = tn_datatype_at(i)); i++)
+        tn_nearest_offer(&nearest, name->name);
+    tn_status status = tn_refuse(r->err, TN_ERR_ARGUMENT, TN_REASON_TYPE, NULL, "unknown type %s at character %zu",
+                                 tn_quote(type.ptr, type.len).text, tn_rule_character(r, type.ptr));
+    return tn_and_nearest(status, &nearest, r->err);
+}
+
 static tn_status read_datatype(const tn_rule_reading *r, tn_text type, tn_cast_rule *rule)
 {
     tn_arena arena = { 0 };
@@ -460,8 +482,7 @@ static tn_status read_datatype(const tn_rule_reading *r, tn_text type, tn_cast_r
     tn_status status = text ? tn_datatype_load(text, &rule->datatype, &why) : tn_fail_nomem(&why);
     tn_arena_free(&arena);
     if (status == TN_ERR_ARGUMENT && !looks_like_datatype(type))
-        return tn_rule_fail(r, type,
-                            "no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+        return fail_unknown(r, type);
     if (status && r->err)
         *r->err = why;
     return status;
