@@ -47,8 +47,9 @@ typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
  *     pad        [GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]
  *     form       [GLOB=]dense|coo|csr[,threshold=T][,duplicates=refuse|sum][,index=TYPE]
  *
- * A rule without a glob is for all tensors; a glob has no comma.  The command line has an option of the same
- * name for each step, and "tenon help rules" explains all of them.
+ * A rule without a glob is for all tensors; a glob has no comma.  Where it says [GLOB=], "re:" and a regular
+ * expression may be there: see tn_choose().  The command line has an option of the same name for each step,
+ * and "tenon help rules" explains all of them.
  *
  * The steps of a tensor come in this order: slice, transpose, reshape, concat or split, layout, pad and
  * sparse forms, cast (docs/pipeline.md); with in_order in the order of the rules.  Globs of the first five
@@ -103,9 +104,10 @@ typedef struct tn_convert_options {
     const tn_create_options *create;    /* of the output; may be NULL */
     tn_keep            encoding;
     tn_keep            checksum;
-    const char *const *only;        /* globs: a tensor is written if one matches; NULL: all */
+    const char *const *only;        /* which tensors are written: see tn_choose(); NULL: all */
     size_t             nonly;
-    const char *const *rename;      /* "OLD=NEW"; each side may have one '*' that stands for the same text */
+    const char *const *rename;      /* "OLD=NEW"; each side may have one '*' that stands for the same text; or
+                                     * "re:EXPRESSION=NEW": NEW replaces what matches, \\1 is the first group */
     size_t             nrename;
     const tn_rule     *rules;       /* of each step the first that matches a tensor counts */
     size_t             nrules;
@@ -214,6 +216,12 @@ typedef struct tn_compare_options {
     bool           ignore_meta;
     tn_progress_fn progress;    /* may be NULL */
     void          *context;     /* for both callbacks */
+    const char *const *only;    /* which tensors are compared: see tn_choose(); NULL: all */
+    size_t         nonly;
+    const char *const *rename;  /* what tensors of `a` are called in `b`: as in tn_convert_options */
+    size_t         nrename;
+    double         tolerance, relative;     /* values are equal if |a - b| <= tolerance + relative * |a|; if
+                                             * one is not 0, types and forms may differ */
 } tn_compare_options;
 
 /* Compares two open files, of any containers, tensor by tensor (a scaled one
@@ -227,7 +235,7 @@ TN_API tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare
 typedef struct tn_compare_datatypes_options {
     size_t             size;    /* sizeof(tn_compare_datatypes_options), set by the caller */
     const tn_quantize_options *quantize;    /* may be NULL */
-    const char *const *only;        /* globs; NULL: all */
+    const char *const *only;        /* see tn_choose(); NULL: all */
     size_t             nonly;
     unsigned           jobs;
     tn_progress_fn     progress;    /* may be NULL */

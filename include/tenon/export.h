@@ -67,7 +67,7 @@ typedef struct tn_export_options {
                                      * means, to TN_EXPORT_MAX_ALIGN */
     bool               binary;      /* NAME.bin and NAME.h, not NAME.c and NAME.h */
     bool               replace;     /* existing files may be replaced */
-    const char *const *only;        /* globs: a tensor is taken if one matches; NULL: all */
+    const char *const *only;        /* which tensors: see tn_choose(); NULL: all */
     size_t             nonly;
     tn_export_fn     report;      /* may be NULL */
     tn_progress_fn     progress;    /* may be NULL; bytes of data */

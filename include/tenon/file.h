@@ -89,6 +89,18 @@ TN_API const tn_tensor *tn_file_tensor(const tn_file *file, size_t i);
 /* Finds the tensor of this name in constant time, or NULL. */
 TN_API const tn_tensor *tn_file_find(const tn_file *file, const char *name);
 
+/* Which of some names match patterns; chosen[i] says it of names[i].  This is what `only` means in every
+ * options struct.
+ *
+ * A pattern is a glob (* any text, ? one character, [...] one of these), or "re:" and an extended regular
+ * expression of POSIX, which may match anywhere in a name.  Chosen is what matches a pattern, but none that
+ * begins with "!"; if all of them do, the rest is chosen.  Without patterns everything is.
+ * TN_ERR_ARGUMENT: a pattern matches nothing, or is no expression; it has at most 255 bytes, no
+ * back-references, and counts in braces that multiply to at most 1000.  TN_ERR_LIMIT: a name of more than
+ * 1024 bytes, for an expression. */
+TN_API tn_status tn_choose(const char *const *names, size_t count, const char *const *patterns,
+                           size_t npatterns, bool *chosen, tn_error *err);
+
 /* The file's own metadata, in the order of the file. */
 TN_API const tn_meta *tn_file_meta(const tn_file *file, size_t *count);
 

@@ -35,7 +35,7 @@ typedef struct tn_stats_options {
     unsigned       jobs;            /* threads; 0: one per core */
     tn_progress_fn progress;        /* may be NULL */
     void          *context;         /* for both callbacks */
-    const char *const *only;        /* globs: a tensor counts if one matches; NULL: all */
+    const char *const *only;        /* which tensors: see tn_choose(); NULL: all */
     size_t         nonly;
 } tn_stats_options;
 

@@ -6,68 +6,7 @@
 
 #include <string.h>
 
-/* ---- which tensors, under which names ---- */
-
-/* A pattern with at most one '*': where its text begins and ends. */
-static bool match_star(const char *pattern, size_t n, const char *name, tn_text *star)
-{
-    const char *at = memchr(pattern, '*', n);
-    size_t len = strlen(name), head = at ? (size_t)(at - pattern) : n, tail = at ? n - head - 1 : 0;
-    *star = (tn_text){ name, 0 };
-    if (!at)
-        return len == n && memcmp(name, pattern, n) == 0;
-    if (len < head + tail || memcmp(name, pattern, head) != 0 || memcmp(name + len - tail, at + 1, tail) != 0)
-        return false;
-    *star = (tn_text){ name + head, len - head - tail };
-    return true;
-}
-
-static const char *put_star(tn_selection *s, const char *pattern, tn_text star)
-{
-    const char *at = strchr(pattern, '*');
-    size_t head = at ? (size_t)(at - pattern) : strlen(pattern);
-    tn_buf b = { 0 };
-    tn_buf_put(&b, pattern, head);
-    if (at) {
-        tn_buf_put(&b, star.ptr, star.len);
-        tn_buf_puts(&b, at + 1);
-    }
-    const char *name = b.bad ? NULL : tn_arena_text(s->arena, (const char *)b.data, b.size);
-    tn_buf_free(&b);
-    return name;
-}
-
-/* The new name; NULL when memory is out. */
-static const char *new_name(tn_selection *s, const char *name)
-{
-    for (size_t i = 0; i < s->options->nrename; i++) {
-        const char *equals = strchr(s->options->rename[i], '=');
-        tn_text star;
-        if (!match_star(s->options->rename[i], (size_t)(equals - s->options->rename[i]), name, &star))
-            continue;
-        s->used[i] = true;
-        return put_star(s, equals + 1, star);
-    }
-    return name;
-}
-
-static tn_status check_names(const tn_selection *s, tn_error *err)
-{
-    for (size_t i = 0; i < s->options->nrename; i++) {
-        const char *equals = strchr(s->options->rename[i], '=');
-        if (!equals)
-            return tn_fail(err, TN_ERR_ARGUMENT, "expected OLD=NEW to rename but found %s",
-                           tn_quote_z(s->options->rename[i]).text);
-        size_t old = 0, new = 0;
-        for (const char *p = s->options->rename[i]; *p; p++)
-            *(p < equals ? &old : &new) += *p == '*';
-        if (old > 1 || new > old)
-            return tn_fail(err, TN_ERR_ARGUMENT,
-                           "expected at most one '*' on each side of %s, and on the left if on the right",
-                           tn_quote_z(s->options->rename[i]).text);
-    }
-    return TN_OK;
-}
+/* ---- rules that were never used ---- */
 
 /* Whether a rule of the same step comes before rule i. */
 static bool has_earlier(const tn_selection *s, size_t i)
@@ -80,24 +19,19 @@ static bool has_earlier(const tn_selection *s, size_t i)
 
 tn_status tn_select_check(const tn_selection *s, tn_error *err)
 {
-    size_t i = 0, named = s->options->nrename;
-    while (i < named + s->nrules && s->used[i])
+    const tn_name_list names = { .file = s->file, .count = tn_file_count(s->file) };
+    size_t i = 0;
+    TN_TRY(tn_renames_check(&s->renames, &names, err));
+    while (i < s->nrules && s->used[i])
         i++;
-    if (i == named + s->nrules)
+    if (i == s->nrules)
         return TN_OK;
-    const tn_read_rule *rule = i < named ? NULL : &s->rules[i - named];
-    const char *text = rule ? tn_rule_glob_of(rule) : s->options->rename[i];
-    size_t n = rule ? strlen(text) : strcspn(text, "=");
-    if (rule && rule->step->kind == TN_RULE_JOIN) {     /* whose glob is the new name */
-        const tn_join_rule *join = rule->rule;
-        text = join->names[0].ptr;
-        n = join->names[0].len;
-    }
-    tn_status status = tn_fail_unmatched(text, n, err);
-    if (rule ? has_earlier(s, i - named) : i > 0)
-        tn_and_say(status, ", or earlier rules take them all", err);
-    if (!rule)
-        return tn_with_reason(status, TN_REASON_RENAME, NULL, err);
+    const tn_read_rule *rule = &s->rules[i];
+    tn_text glob = { tn_rule_glob_of(rule), strlen(tn_rule_glob_of(rule)) };
+    if (rule->step->kind == TN_RULE_JOIN)       /* whose glob is the new name */
+        glob = ((const tn_join_rule *)rule->rule)->names[0];
+    tn_status status = tn_fail_unmatched(&names, glob,
+                                         has_earlier(s, i) ? ", or earlier rules take them all" : "", err);
     if (rule->step->kind == TN_RULE_CAST)
         return tn_with_reason(status, TN_REASON_CASTS, NULL, err);
     return tn_with_reason(status, TN_REASON_RULES, rule->step->name, err);
@@ -105,12 +39,21 @@ tn_status tn_select_check(const tn_selection *s, tn_error *err)
 
 /* ---- the rules of each ---- */
 
+static tn_status read_rule(tn_selection *s, const tn_rule *text, tn_read_rule *rule, tn_error *err)
+{
+    const tn_cast_plan **plans = tn_arena_zalloc(s->arena, TN_DTYPE_COUNT, sizeof *plans);
+    TN_NEED(plans, err);
+    TN_TRY(tn_rule_read(text, &s->defaults, s->arena, rule, err));
+    rule->plans = plans;
+    return TN_OK;
+}
+
 /* The first rule of a kind that matches, or NULL. */
 static const tn_read_rule *first_match(tn_selection *s, tn_rule_kind kind, const char *name)
 {
     for (size_t i = 0; i < s->nrules; i++) {
-        if (s->rules[i].step->kind == kind && tn_pattern_matches(tn_rule_glob_of(&s->rules[i]), name)) {
-            s->used[s->options->nrename + i] = true;
+        if (s->rules[i].step->kind == kind && tn_pattern_matches(&s->rules[i].pattern, name)) {
+            s->used[i] = true;
             return &s->rules[i];
         }
     }
@@ -160,6 +103,25 @@ static tn_status check_numbers(const tn_selection *s, const tn_origin *origin, c
     return packed ? tn_packed_refuse(packed, t, err) : TN_OK;
 }
 
+/* The codes of a scaled tensor become dense by a cast to the type of its values. */
+static tn_status cast_to_values(tn_selection *s, const tn_tensor *t, tn_tensor_rules *rules, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(t->dtype);
+    if (!rules->form || rules->form->form != TN_FORM_DENSE || t->form != TN_FORM_SCALED || !type)
+        return TN_OK;
+    rules->form = NULL;
+    if (rules->cast)
+        return TN_OK;
+    if (!s->values)
+        TN_NEED(s->values = tn_arena_zalloc(s->arena, TN_DTYPE_COUNT, sizeof *s->values), err);
+    tn_read_rule *cast = &s->values[t->dtype];
+    if (!cast->step)
+        TN_TRY(read_rule(s, &(tn_rule){ "cast", type->name }, cast, err));
+    rules->cast = cast->rule;
+    rules->plans = cast->plans;
+    return TN_OK;
+}
+
 static tn_status find_rules(tn_selection *s, const char *name, tn_tensor_rules *rules, tn_error *err)
 {
     const tn_read_rule *cast = first_match(s, TN_RULE_CAST, name),
@@ -177,10 +139,12 @@ tn_status tn_select_rules(tn_selection *s, size_t i, tn_tensor_rules *rules, tn_
     const tn_origin *origin = s->origins ? s->origins[i] : NULL;
     const char *name = origin ? origin->name : s->walk->tensors[i]->name;
     *rules = (tn_tensor_rules){ 0 };
-    if (s->names && !(s->names[i] = new_name(s, name)))
-        return tn_fail_nomem(err);
+    if (s->names)
+        TN_TRY(tn_renames_apply(&s->renames, name, s->arena, &s->names[i], err));
     if (!s->options->in_order)
         TN_TRY(find_rules(s, name, rules, err));
+    if (!origin || origin->source)
+        TN_TRY(cast_to_values(s, s->walk->tensors[i], rules, err));
     rules->origin = origin && !origin->source ? origin : NULL;
     bool changes = rules->origin || rules->cast || rules->layout || rules->pad || rules->form;
     if (!changes || !s->file->packed || s->options->raw_codes)
@@ -197,17 +161,8 @@ const char *tn_selected_name(const tn_selection *s, size_t i)
 
 static tn_status read_rules(tn_selection *s, tn_error *err)
 {
-    const tn_convert_options *o = s->options;
-    tn_cast_rule defaults;
-    TN_TRY(tn_cast_defaults_parse(o->cast_defaults, &defaults, err));
-    for (; s->nrules < o->nrules; s->nrules++) {
-        tn_read_rule *rule = &s->rules[s->nrules];
-        const tn_cast_plan **plans = tn_arena_zalloc(s->arena, TN_DTYPE_COUNT, sizeof *plans);
-        if (!plans)
-            return tn_fail_nomem(err);
-        TN_TRY(tn_rule_read(&o->rules[s->nrules], &defaults, s->arena, rule, err));
-        rule->plans = plans;
-    }
+    for (; s->nrules < s->options->nrules; s->nrules++)
+        TN_TRY(read_rule(s, &s->options->rules[s->nrules], &s->rules[s->nrules], err));
     return TN_OK;
 }
 
@@ -215,7 +170,20 @@ void tn_selection_end(tn_selection *s)
 {
     for (size_t i = 0; i < s->nrules; i++)
         tn_read_rule_free(&s->rules[i]);
+    for (size_t i = 0; s->values && i < TN_DTYPE_COUNT; i++)
+        tn_read_rule_free(&s->values[i]);
+    s->values = NULL;
     s->nrules = 0;
+    tn_renames_end(&s->renames);
+}
+
+/* Of the names that rules are held against. */
+static tn_status check_lengths(const tn_selection *s, tn_error *err)
+{
+    for (size_t i = 0; i < s->nrules; i++)
+        for (size_t k = 0; s->rules[i].pattern.is_regex && k < s->walk->count; k++)
+            TN_TRY(tn_pattern_check_name(&s->rules[i].pattern, s->walk->tensors[k]->name, err));
+    return TN_OK;
 }
 
 tn_status tn_select(tn_selection *s, const tn_file *file, const tn_convert_options *options, tn_walk *walk,
@@ -223,13 +191,15 @@ tn_status tn_select(tn_selection *s, const tn_file *file, const tn_convert_optio
 {
     *s = (tn_selection){ .file = file, .options = options, .walk = walk, .arena = arena };
     s->rules = tn_arena_zalloc(arena, options->nrules, sizeof *s->rules);
-    s->used = tn_arena_zalloc(arena, options->nrename + options->nrules, sizeof *s->used);
+    s->used = tn_arena_zalloc(arena, options->nrules, sizeof *s->used);
     if (!s->rules || !s->used)
         return tn_fail_nomem(err);
-    TN_TRY(check_names(s, err));
+    TN_TRY(tn_renames_begin(&s->renames, options->rename, options->nrename, err));
+    TN_TRY(tn_cast_defaults_parse(options->cast_defaults, &s->defaults, err));
     TN_TRY(read_rules(s, err));
     TN_TRY(tn_walk_choose(walk, file, options->only, options->nonly, err));
     TN_TRY(check_whole(s, err));
+    TN_TRY(check_lengths(s, err));
     TN_TRY(tn_select_origins(s, err));
     s->names = options->nrename ? tn_arena_zalloc(arena, walk->count, sizeof *s->names) : NULL;
     return options->nrename && !s->names ? tn_fail_nomem(err) : TN_OK;

@@ -16,7 +16,10 @@ typedef struct tn_selection {
     const tn_origin         **origins;  /* of each tensor that comes out; NULL: all are those of the file */
     tn_read_rule             *rules;
     size_t                    nrules;
-    bool                     *used;     /* which matched something: those that rename, then the others */
+    bool                     *used;     /* which of them matched something */
+    tn_renames                renames;
+    tn_cast_rule              defaults; /* of casts */
+    tn_read_rule             *values;   /* casts to the types of the values of scaled tensors, or NULL */
 } tn_selection;
 
 /* Checks the rules and chooses the tensors of the walk.  All that is given lives as long as the selection. */

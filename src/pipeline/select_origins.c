@@ -50,7 +50,7 @@ static tn_status new_origin(tn_selection *s, tn_origin o, const tn_origin *const
 
 static void use_rule(tn_selection *s, const tn_read_rule *rule)
 {
-    s->used[s->options->nrename + (size_t)(rule - s->rules)] = true;
+    s->used[rule - s->rules] = true;
 }
 
 /* ---- names ---- */
@@ -171,13 +171,14 @@ static tn_status find_members(tn_selection *s, const tn_join_rule *rule, const o
 }
 
 /* Each glob must have found something: what is missing is not left out silently. */
-static tn_status check_globs(const tn_join_rule *rule, const member *m, size_t n, tn_error *err)
+static tn_status check_globs(const tn_selection *s, const tn_join_rule *rule, const member *m, size_t n,
+                             tn_error *err)
 {
+    const tn_name_list names = { .file = s->file, .count = tn_file_count(s->file) };
     size_t at = 0;
     for (uint32_t k = 0; k < rule->count; k++) {
         if (at == n || m[at].glob != k)
-            return tn_and_say(tn_fail_unmatched(rule->names[k].ptr, rule->names[k].len, err),
-                              ", or earlier globs take them all", err);
+            return tn_fail_unmatched(&names, rule->names[k], ", or earlier globs take them all", err);
         while (at < n && m[at].glob == k)
             at++;
     }
@@ -208,7 +209,7 @@ static tn_status join_all(tn_selection *s, const tn_read_rule *rule, origin_list
     for (size_t i = 0, some; i < n && !status; i += some) {
         for (some = 1; i + some < n && strcmp(members[i].whole, members[i + some].whole) == 0;)
             some++;
-        status = check_globs(rule->rule, &members[i], some, err);
+        status = check_globs(s, rule->rule, &members[i], some, err);
         tn_in_tensor(status, members[i].whole, err);
         if (!status)
             status = join_members(s, rule, &members[i], some, list, err);
@@ -312,7 +313,7 @@ static tn_status apply_all(tn_selection *s, const tn_read_rule *rule, origin_lis
     if (rule->step->kind == TN_RULE_SPLIT)
         return split_all(s, rule, list, err);
     for (size_t i = 0; i < list->count; i++)
-        if (tn_pattern_matches(tn_rule_glob_of(rule), list->items[i]->name))
+        if (tn_pattern_matches(&rule->pattern, list->items[i]->name))
             TN_TRY(apply_to(s, rule, &list->items[i], err));
     return TN_OK;
 }
@@ -320,7 +321,7 @@ static tn_status apply_all(tn_selection *s, const tn_read_rule *rule, origin_lis
 static tn_status apply_first(tn_selection *s, const tn_rule_step *step, const tn_origin **o, tn_error *err)
 {
     for (size_t i = 0; i < s->nrules; i++)
-        if (s->rules[i].step == step && tn_pattern_matches(tn_rule_glob_of(&s->rules[i]), (*o)->name))
+        if (s->rules[i].step == step && tn_pattern_matches(&s->rules[i].pattern, (*o)->name))
             return apply_to(s, &s->rules[i], o, err);
     return TN_OK;
 }

@@ -4,7 +4,6 @@
 #include "base/vector.h"
 #include "tensor/code.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,45 +17,28 @@ void tn_walk_end(tn_walk *w)
 
 /* ---- choosing ---- */
 
-bool tn_pattern_matches(const char *pattern, const char *name)
-{
-    return fnmatch(pattern, name, 0) == 0;
-}
-
-tn_status tn_fail_unmatched(const char *pattern, size_t n, tn_error *err)
-{
-    return tn_fail(err, TN_ERR_ARGUMENT, "no tensor matches %s", tn_quote(pattern, n).text);
-}
-
-/* All patterns are tried: each must match something. */
-static bool is_chosen(const char *const *patterns, size_t n, const char *name, bool *used)
-{
-    bool chosen = n == 0;
-    for (size_t i = 0; i < n; i++)
-        if (tn_pattern_matches(patterns[i], name))
-            chosen = used[i] = true;
-    return chosen;
-}
-
 tn_status tn_walk_choose(tn_walk *w, const tn_file *file, const char *const *patterns, size_t n,
                          tn_error *err)
 {
-    size_t count = tn_file_count(file), i = 0;
-    bool *used = calloc(n + 1, sizeof *used);
+    size_t count = tn_file_count(file);
+    tn_chooser c;
+    tn_status status = tn_chooser_begin(&c, patterns, n, err);
     w->tensors = malloc((count + 1) * sizeof *w->tensors);
-    if (!used || !w->tensors) {
-        free(used);
-        return tn_fail_nomem(err);
-    }
-    for (size_t k = 0; k < count; k++) {
-        const tn_tensor *t = tn_file_tensor(file, k);
-        if (is_chosen(patterns, n, t->name, used))
+    if (!status && !w->tensors)
+        status = tn_fail_nomem(err);
+    for (size_t i = 0; i < count && !status; i++) {
+        const tn_tensor *t = tn_file_tensor(file, i);
+        bool chosen = false;
+        status = tn_chooser_ask(&c, t->name, &chosen, err);
+        if (chosen)
             w->tensors[w->count++] = t;
     }
-    while (i < n && used[i])
-        i++;
-    free(used);
-    return i < n ? tn_fail_unmatched(patterns[i], strlen(patterns[i]), err) : TN_OK;
+    if (!status)
+        status = tn_chooser_check(&c, &(tn_name_list){ .file = file, .count = count }, err);
+    tn_chooser_end(&c);
+    if (!status && n && !w->count)
+        status = tn_fail(err, TN_ERR_ARGUMENT, "every tensor is excluded");
+    return status;
 }
 
 /* ---- progress ---- */

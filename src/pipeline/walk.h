@@ -11,6 +11,7 @@
 #define TN_PIPELINE_WALK_H
 
 #include "base/pool.h"
+#include "pipeline/pattern.h"
 #include "store/file.h"
 
 /* Set the first three, zero the rest; end with tn_walk_end(). */
@@ -28,14 +29,8 @@ void tn_walk_end(tn_walk *walk);
 
 /* ---- choosing ---- */
 
-/* Whether a name matches a pattern, as a shell matches file names. */
-bool tn_pattern_matches(const char *pattern, const char *name);
-
-/* TN_ERR_ARGUMENT: nothing matches a pattern of n bytes. */
-tn_status tn_fail_unmatched(const char *pattern, size_t n, tn_error *err);
-
-/* Chooses the tensors whose names match one of n patterns; without patterns all.
- * TN_ERR_ARGUMENT: a pattern matches nothing. */
+/* Chooses the tensors whose names match the patterns (pipeline/pattern.h); without patterns all.
+ * TN_ERR_ARGUMENT: a pattern matches nothing, or nothing is left. */
 tn_status tn_walk_choose(tn_walk *walk, const tn_file *file, const char *const *patterns, size_t n,
                          tn_error *err);
 

@@ -66,6 +66,13 @@ typedef struct comparison {
     tn_kept        held[2];     /* scales of each file in it */
 } comparison;
 
+/* Which tensors are compared, and with which. */
+typedef struct choice {
+    tn_chooser names;
+    tn_renames renames;
+    bool      *has_partner;     /* of each tensor of B: one of A is called so, chosen or not */
+} choice;
+
 /* ---- metadata ---- */
 
 static int by_key(const void *x, const void *y)
@@ -241,7 +248,7 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *res
     outcome *found = result;
     chunk both = { .at = it->from };
     tn_arena_mark mark = s->arena;
-    *found = (outcome){ 0 };
+    *found = (outcome){ .distance = { .tolerance = c->o.tolerance, .relative = c->o.relative } };
     tn_status status = choose_sides(c, it, s, err);
     if (!status)
         status = open_sides(s, err);
@@ -260,6 +267,9 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *res
     return status;
 }
 
+/* Whether its signal is asked for: something differs by more than is tolerated. */
+static bool is_noisy(const pair *p) { return p->distance.differing && p->distance.noise > 0; }
+
 static tn_status join(void *context, tn_item *it, void *result, tn_error *err)
 {
     comparison *c = context;
@@ -271,7 +281,7 @@ static tn_status join(void *context, tn_item *it, void *result, tn_error *err)
     tn_distance_join(&p->distance, &found->distance);
     it->marked = found->some_equal;
     p->equal_bytes += it->marked ? it->bytes : 0;
-    if (p->distance.noise > 0) {
+    if (is_noisy(p)) {
         c->walk.total += p->equal_bytes;
         p->equal_bytes = 0;
     }
@@ -284,7 +294,7 @@ static void choose_again(comparison *c)
     tn_items *items = &c->items;
     size_t kept = 0;
     for (size_t i = 0; i < items->count; i++)
-        if (items->list[i].marked && c->pairs[items->list[i].subject].distance.noise > 0)
+        if (items->list[i].marked && is_noisy(&c->pairs[items->list[i].subject]))
             items->list[kept++] = items->list[i];
     items->count = kept;
     c->again = true;
@@ -426,6 +436,8 @@ static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b,
     tn_status status = compare_descriptions(c, &p->difference, err);
     if (!status)
         status = find_values(c, p, &by_value, err);
+    if (c->o.tolerance > 0 || c->o.relative > 0)        /* then values count, not how they are stored */
+        p->difference.what &= ~(unsigned)(by_value ? TN_DIFF_DTYPE | TN_DIFF_FORM : TN_DIFF_DTYPE);
     if (by_value && !status)
         return cut_values(c, number, err);
     if (status || p->by_value || !comparable(c, p))
@@ -445,22 +457,67 @@ static tn_status add_file_meta(comparison *c, tn_error *err)
     return status;
 }
 
+/* The chosen tensors of A with their partners. */
+static tn_status plan_first(comparison *c, choice *chosen, tn_error *err)
+{
+    const tn_file *a = c->places[0].file, *b = c->places[1].file;
+    for (size_t i = 0; i < tn_file_count(a); i++) {
+        const tn_tensor *t = tn_file_tensor(a, i), *partner;
+        const char *name;
+        bool takes;
+        TN_TRY(tn_chooser_ask(&chosen->names, t->name, &takes, err));
+        TN_TRY(tn_renames_apply(&chosen->renames, t->name, &c->arena, &name, err));
+        partner = tn_file_find(b, name);
+        if (partner)
+            chosen->has_partner[partner - tn_file_tensor(b, 0)] = true;
+        if (takes)
+            TN_TRY(add_pair(c, t, partner, err));
+    }
+    return TN_OK;
+}
+
+/* What only B has. */
+static tn_status plan_second(comparison *c, choice *chosen, tn_error *err)
+{
+    const tn_file *b = c->places[1].file;
+    for (size_t i = 0; i < tn_file_count(b); i++) {
+        const tn_tensor *t = tn_file_tensor(b, i);
+        bool takes;
+        TN_TRY(tn_chooser_ask(&chosen->names, t->name, &takes, err));
+        if (takes && !chosen->has_partner[i])
+            c->pairs[c->npairs++].difference = (tn_difference){ .b = t, .what = TN_DIFF_ONLY_B };
+    }
+    return TN_OK;
+}
+
+static tn_status check_choice(const comparison *c, const choice *chosen, tn_error *err)
+{
+    const tn_file *a = c->places[0].file;
+    const tn_name_list names = { .file = a, .count = tn_file_count(a) };
+    TN_TRY(tn_chooser_check(&chosen->names, &names, err));
+    return tn_renames_check(&chosen->renames, &names, err);
+}
+
 static tn_status plan(comparison *c, tn_error *err)
 {
     const tn_file *a = c->places[0].file, *b = c->places[1].file;
+    choice chosen = { .has_partner = tn_arena_zalloc(&c->arena, tn_file_count(b) + 1, sizeof(bool)) };
     c->pairs = calloc(tn_file_count(a) + tn_file_count(b) + 1, sizeof *c->pairs);
-    if (!c->pairs)
-        return tn_fail_nomem(err);
-    tn_status status = add_file_meta(c, err);
-    for (size_t i = 0; i < tn_file_count(a) && !status; i++) {
-        const tn_tensor *t = tn_file_tensor(a, i);
-        status = add_pair(c, t, tn_file_find(b, t->name), err);
-    }
-    for (size_t i = 0; i < tn_file_count(b) && !status; i++) {
-        const tn_tensor *t = tn_file_tensor(b, i);
-        if (!tn_file_find(a, t->name))
-            c->pairs[c->npairs++].difference = (tn_difference){ .b = t, .what = TN_DIFF_ONLY_B };
-    }
+    tn_status status = c->pairs && chosen.has_partner ? TN_OK : tn_fail_nomem(err);
+    if (!status)
+        status = tn_chooser_begin(&chosen.names, c->o.only, c->o.nonly, err);
+    if (!status)
+        status = tn_renames_begin(&chosen.renames, c->o.rename, c->o.nrename, err);
+    if (!status)
+        status = add_file_meta(c, err);
+    if (!status)
+        status = plan_first(c, &chosen, err);
+    if (!status)
+        status = plan_second(c, &chosen, err);
+    if (!status)
+        status = check_choice(c, &chosen, err);
+    tn_chooser_end(&chosen.names);
+    tn_renames_end(&chosen.renames);
     return status;
 }
 

@@ -63,6 +63,14 @@ static void note(tn_distance *d, uint64_t index)
         d->first = index;
 }
 
+/* Two NaNs are as near as can be; else the difference is not finite only where it is not tolerated. */
+static bool is_tolerated(const tn_distance *d, bool both_nan, double difference, double size)
+{
+    if (d->tolerance <= 0 && d->relative <= 0)
+        return false;
+    return both_nan || (isfinite(size) && difference <= d->tolerance + d->relative * size);
+}
+
 static void note_gap(tn_distance *d, double difference, double size, double steps)
 {
     d->max_abs = difference > d->max_abs ? difference : d->max_abs;
@@ -165,6 +173,8 @@ static void add_plain(tn_distance *d, const sides *s, const uint8_t *x, const ui
             d->noise += difference * difference;
         }
         if (s->one_type ? bits == 0 : same_number(a[i], b[i]))
+            continue;
+        if (is_tolerated(d, isnan(a[i]) && isnan(b[i]), difference, size))
             continue;
         note(d, from + i);
         if (isfinite(difference))
@@ -276,6 +286,8 @@ static void add_values(tn_distance *d, const sides *s, const uint8_t *x, const u
             d->flushed += is_zero(b) && !is_zero(a);
         }
         if (s->one_type ? bits == 0 : same_value(a, b))
+            continue;
+        if (is_tolerated(d, false, difference, size))
             continue;
         note(d, from + i);
         if (isfinite(difference) && isfinite(size))

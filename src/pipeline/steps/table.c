@@ -101,13 +101,20 @@ tn_status tn_rule_read(const tn_rule *text, const tn_cast_rule *defaults, tn_are
         return tn_fail_nomem(err);
     TN_TRY(step->parse(text->text, defaults, read, err));
     *rule = (tn_read_rule){ .step = step, .rule = read };
-    return TN_OK;
+    if (step->kind == TN_RULE_JOIN || step->kind == TN_RULE_SPLIT)
+        return TN_OK;
+    const char *glob = tn_rule_glob_of(rule);
+    tn_status status = tn_pattern_read((tn_text){ glob, strlen(glob) }, &rule->pattern, err);
+    if (status)
+        tn_read_rule_free(rule);
+    return status;
 }
 
 void tn_read_rule_free(tn_read_rule *rule)
 {
     if (rule->step && rule->step->free)
         rule->step->free(rule->rule);
+    tn_pattern_free(&rule->pattern);
     rule->step = NULL;
 }
 

@@ -4,6 +4,7 @@
 #ifndef TN_PIPELINE_STEPS_TABLE_H
 #define TN_PIPELINE_STEPS_TABLE_H
 
+#include "pipeline/pattern.h"
 #include "pipeline/rules/rules.h"
 #include "pipeline/view.h"
 
@@ -37,6 +38,7 @@ const tn_rule_step *tn_rule_step_at(size_t i);
 typedef struct tn_read_rule {
     const tn_rule_step *step;
     void               *rule;
+    tn_pattern          pattern;        /* its glob; not of concat and split, which have their own */
     const struct tn_cast_plan **plans;  /* of a cast, by source type: made when they are needed */
 } tn_read_rule;
 
