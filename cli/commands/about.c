@@ -224,10 +224,13 @@ const command cmd_formats = {
     .name = "formats",
     .operands = "",
     .summary = "List the formats that this build reads and writes.",
-    .about = "\"compresses\" and \"checksums\" refer to --compress and --checksum of \"tenon\n"
+    .about = "An input is recognised by its content; --from FORMAT names its format.  An\n"
+             "output has the format of its suffix; --to FORMAT names another.  A FORMAT is a\n"
+             "name of the list, or a suffix without the dot: ztensor or zt.\n\n"
+             "\"compresses\" and \"checksums\" refer to --compress and --checksum of \"tenon\n"
              "convert\".  Members of an .npz always have a crc32, which \"tenon verify\" checks.",
     .example = "  $ tenon formats",
-    .accepts = OPT(JSON),
+    .accepts = OPTIONS(OPT_JSON),
     .run = formats,
 };
 
@@ -238,7 +241,7 @@ const command cmd_types = {
     .about = "--cast also takes fx8, fx16, sa8 and sa32 (\"tenon help fixed-point\") and\n"
              "datatypes (\"tenon datatypes\").",
     .example = "  $ tenon types",
-    .accepts = OPT(JSON),
+    .accepts = OPTIONS(OPT_JSON),
     .run = types,
 };
 
@@ -246,10 +249,19 @@ const command cmd_datatypes = {
     .name = "datatypes",
     .operands = "",
     .summary = "List the scaled datatypes that have a name.",
-    .about = "A datatype is used with --cast (\"tenon help quantize\").  \"bits\" is the average\n"
-             "size of a value, including its share of scales.",
+    .about = "A datatype says how values become small codes with scales.  --cast takes\n"
+             "  mxfp4                    a name that this command lists\n"
+             "  'e2m1fnuz|e8m0_t32'      NUMBER|SCALE spelled out, or 'table.json|e8m0_t32'\n"
+             "  int8,per=tensor          integer codes with one scale\n"
+             "  int8,per=channel,axis=0  ... with one per index of a dimension\n"
+             "  2:4                      N:M sparsity: keep the 2 largest of each 4 values\n"
+             "Keys of all: percentile=P (that share fits, the rest saturates), mode, rotate,\n"
+             "virtual=yes.  Keys of per=: zero=symmetric|asymmetric|N, scale=S.  Keys of names\n"
+             "and NUMBER|SCALE: dialect, store=packed|unpacked|e4m3fn|e5m2.  The options of\n"
+             "\"tenon help quantize\" set defaults.  A cast to a float type dequantizes.  In the\n"
+             "list \"bits\" is the average size of a value with its share of scales.",
     .example = "  $ tenon datatypes | grep mxfp",
-    .accepts = OPT(JSON),
+    .accepts = OPTIONS(OPT_JSON),
     .run = datatypes,
 };
 
@@ -258,6 +270,6 @@ const command cmd_version = {
     .operands = "",
     .summary = "Print the version and the libraries of this build.",
     .example = "  $ tenon version",
-    .accepts = OPT(JSON),
+    .accepts = OPTIONS(OPT_JSON),
     .run = version,
 };

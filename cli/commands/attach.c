@@ -355,15 +355,14 @@ static int save(const opts *o, const tn_attachment *a, choice *c)
 
 /* ---- the run ---- */
 
-#define SAVING (OPT(TO) | OPT(ONLY) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(DROP_METADATA) | \
-                OPT(DROP_NAMES) | OPT(FORCE))
-#define SHOWING (OPT(SLICE) | OPT(FULL))
+#define SAVING  OPT_TO, OPT_ONLY, OPT_COMPRESS, OPT_CHECKSUM, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_FORCE
+#define SHOWING OPT_SLICE, OPT_FULL
 
 static int check_options(const opts *o)
 {
     if (o->verify && o->out)
         return usage_error("attach", "--out also checks every checksum: give it or --verify, not both");
-    const char *saving = first_given(o, SAVING), *showing = first_given(o, SHOWING);
+    const char *saving = first_given(o, OPTIONS(SAVING)), *showing = first_given(o, OPTIONS(SHOWING));
     if (saving && !o->out)
         return usage_error("attach", "--%s needs --out", saving);
     if (showing && (o->verify || o->out))
@@ -389,9 +388,9 @@ static int act(const opts *o, const tn_attachment *a)
         return usage_error("attach", "--verify checks whole files: name \"%s\"", escaped(c.item->name));
     if (o->verify)
         return verify(o, a, &c);
-    if (first_given(o, SHOWING) && !c.tensor)
+    if (first_given(o, OPTIONS(SHOWING)) && !c.tensor)
         return usage_error("attach", "--%s needs the NAME of a tensor, but \"%s\" is a file",
-                           first_given(o, SHOWING), escaped(o->files[1]));
+                           first_given(o, OPTIONS(SHOWING)), escaped(o->files[1]));
     return c.tensor ? show(o, &c) : list(o, a, &c);
 }
 
@@ -453,9 +452,9 @@ const command cmd_attach = {
     .example = "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",
     .min_files = 1,
     .max_files = 2,
-    .accepts = SAVING | SHOWING | OPT(LONG) | OPT(VERIFY) | OPT(OUT) | OPT(IN_PLACE) | OPT(ALLOW_UID) |
-               OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(QUIET) | OPT(JSON),
-    .elsewhere = OPTS_OUTPUT | OPTS_INPUT | OPT(JOBS),
+    .accepts = OPTIONS(SAVING, SHOWING, OPT_LONG, OPT_VERIFY, OPT_OUT, OPT_IN_PLACE, OPT_ALLOW_UID,
+                       OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_QUIET, OPT_JSON),
+    .elsewhere = OPTIONS(OPTS_OUTPUT, OPTS_INPUT, OPT_JOBS),
     .topics = "output|input",
     .run = run,
 };

@@ -515,6 +515,6 @@ const command cmd_check = {
                "  $ tenon check encoder.json decoder.json --bind batch=32 --bind length=128",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(STRICT) | OPT(BIND) | OPT(LEVEL) | OPT(JSON),
+    .accepts = OPTIONS(OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_JSON),
     .run = run,
 };

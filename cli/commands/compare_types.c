@@ -240,9 +240,9 @@ const command cmd_compare_types = {
     .example = "  $ tenon compare-types model.safetensors --types mxfp4,nvfp4 --only '*.weight'",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPT(TYPES) | OPT(ONLY) | OPT(NAN) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(JOBS) | OPT(MEMORY) |
-               OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
-    .elsewhere = OPTS_INPUT,
+    .accepts = OPTIONS(OPT_TYPES, OPT_ONLY, OPT_NAN, OPT_SCALE_MODE, OPT_ROTATE, OPT_JOBS, OPT_MEMORY,
+                       OPT_MAX_BYTES, OPT_JSON, OPT_FROM, OPT_IO),
+    .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,
 };

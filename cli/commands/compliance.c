@@ -84,6 +84,6 @@ const command cmd_compliance = {
              "3).  Values are cast, stored, loaded, reordered and compared in a temporary\n"
              "folder.  Exit status 1 if the level is not reached.",
     .example = "  $ tenon compliance --level 2",
-    .accepts = OPT(LEVEL) | OPT(JSON),
+    .accepts = OPTIONS(OPT_LEVEL, OPT_JSON),
     .run = run,
 };

@@ -313,10 +313,10 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
 
 static int check_options(const opts *o)
 {
-    if (o->cast_default && !(o->given & (OPT(CAST) | OPT(SPARSE) | OPT(RECIPE))))
-        return usage_error("convert", "--%s needs --cast or --recipe", o->cast_default);
+    if (o->cast_default && !first_given(o, OPTIONS(OPT_CAST, OPT_SPARSE, OPT_RECIPE)))
+        return usage_error(o->command, "--%s needs --cast or --recipe", o->cast_default);
     if (o->report && o->dry_run)
-        return usage_error("convert", "--report needs a conversion, and --dry-run writes nothing "
+        return usage_error(o->command, "--report needs a conversion, and --dry-run writes nothing "
                                       "(\"tenon compare-types\" reports without writing)");
     return EXIT_DONE;
 }
@@ -337,17 +337,17 @@ static int check_rules(const opts *o, const rule_list *rules)
     if (o->datatype_default)
         option = o->datatype_default;
     if (option && !(rules_make(rules) & TN_RULE_QUANTIZES))
-        return usage_error("convert",
+        return usage_error(o->command,
                            "--%s needs a --cast rule that quantizes, such as mxfp4 or int8,per=tensor",
                            option);
     option = unused_option(o, rules_make(rules));
     if (option)
-        return usage_error("convert",
+        return usage_error(o->command,
                            "this --%s needs a --cast rule whose scales are exponents, such as mxfp4", option);
     return EXIT_DONE;
 }
 
-static int run(const opts *o)
+static int convert(const opts *o, bool must_quantize)
 {
     tn_file *file = NULL;
     rule_list rules;
@@ -356,6 +356,9 @@ static int run(const opts *o)
         return code;
     signals_catch();
     code = rules_read(&rules, o);
+    if (code == EXIT_DONE && must_quantize && !(rules_make(&rules) & TN_RULE_QUANTIZES))
+        code = usage_error(o->command, "expected --cast with a type that quantizes, such as mxfp4 or "
+                                       "int8,per=channel,axis=0");
     if (code == EXIT_DONE)
         code = check_rules(o, &rules);
     if (code == EXIT_DONE)
@@ -367,6 +370,26 @@ static int run(const opts *o)
     return code;
 }
 
+static int run(const opts *o) { return convert(o, false); }
+
+static int quantize(const opts *o) { return convert(o, true); }
+
+/* Values are what is left of a tensor in dense form. */
+static int dequantize(const opts *o)
+{
+    opts dense = *o;
+    if (!o->given[OPT_FORM])
+        dense.rules[dense.nrules++] = (tn_rule){ "form", "dense" };     /* there is room: one per argument */
+    return convert(&dense, false);
+}
+
+#define ACCEPTED                                                                                           \
+    OPTIONS(OPTS_RULES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_SHAPES, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_JOBS,         \
+            OPT_DRY_RUN, OPT_FORCE, OPT_QUIET, OPT_JSON)
+#define EXPLAINED_ELSEWHERE                                                                                \
+    OPTIONS(OPT_RENAME, OPT_RECIPE, OPT_PAD, OPTS_SHAPES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_DETAILS, OPTS_INPUT, OPT_RAW)
+/* "tenon help quantize" explains OPTS_QUANTIZE. */
+
 const command cmd_convert = {
     .name = "convert",
     .operands = "IN... OUT",
@@ -376,16 +399,39 @@ const command cmd_convert = {
     .example = "  $ tenon convert in.safetensors out.zt --cast '*norm*=f32' --cast '*=mxfp4'",
     .min_files = 2,
     .max_files = SIZE_MAX,
-    .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
-               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(SPARSE) | OPT(VIRTUAL) |
-               OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | OPT(REPORT) | OPT(LAYOUT) |
-               OPT(PAD) | OPT(FORM) | OPTS_SHAPES | OPT(MAX_BYTES) | OPT(COMPRESS) | OPT(CHECKSUM) |
-               OPT(ALIGN) |
-               OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) |
-               OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(RAW) | OPT(OPTION) |
-               OPT(QUIET) | OPT(JSON),
-    .elsewhere = OPT(RENAME) | OPT(RECIPE) | OPT(PAD) | OPTS_SHAPES | OPTS_CASTS | OPTS_QUANTIZE |
-                 (OPTS_OUTPUT & ~(OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM))) | OPTS_INPUT,
-    .topics = "rules|casts|quantize|shapes|layouts|forms|output|input",
+    .accepts = ACCEPTED,
+    .elsewhere = EXPLAINED_ELSEWHERE,
+    .topics = "rules|cast|datatypes|shapes|layouts|sparse|output|input",
     .run = run,
+};
+
+const command cmd_quantize = {
+    .name = "quantize",
+    .operands = "IN... OUT",
+    .summary = "Convert values to small codes with scales.",
+    .about = "This is \"tenon convert\" that insists on a --cast which quantizes; it takes all\n"
+             "options of convert.  --report prints what was lost.",
+    .example = "  $ tenon quantize in.safetensors out.zt --cast '*_proj.weight=mxfp4' --report",
+    .min_files = 2,
+    .max_files = SIZE_MAX,
+    .accepts = ACCEPTED,
+    .elsewhere = OPTIONS(OPT_RENAME, OPT_RECIPE, OPT_PAD, OPT_LAYOUT, OPT_FORM, OPTS_SHAPES, OPTS_CASTS,
+                         OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_JOBS),
+    .topics = "datatypes|rules|cast|output|input",
+    .run = quantize,
+};
+
+const command cmd_dequantize = {
+    .name = "dequantize",
+    .operands = "IN... OUT",
+    .summary = "Convert codes with scales back to values.",
+    .about = "This is \"tenon convert --form dense\": codes become values, in the type they had\n"
+             "before they were quantized, or that of --cast.  Takes all options of convert.",
+    .example = "  $ tenon dequantize mx.zt values.safetensors --cast bf16",
+    .min_files = 2,
+    .max_files = SIZE_MAX,
+    .accepts = ACCEPTED,
+    .elsewhere = EXPLAINED_ELSEWHERE,
+    .topics = "rules|cast|output|input",
+    .run = dequantize,
 };

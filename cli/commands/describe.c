@@ -52,11 +52,9 @@ static int collect(collection *c, const opts *o, const tn_file *file)
         return code;
     }
     for (size_t i = 1; i < o->nfiles && code == EXIT_DONE; i++) {
-        const tn_tensor *tensor = tn_file_find(file, o->files[i]);
-        if (!tensor) {
-            say("%s: no tensor \"%s\"", escaped(path), escaped(o->files[i]));
+        const tn_tensor *tensor = find_tensor(path, file, o->files[i]);
+        if (!tensor)
             return EXIT_BAD;
-        }
         code = add_set(c, path, file, tensor);
     }
     join_sets(c);
@@ -161,8 +159,8 @@ const command cmd_describe = {
     .example = "  $ tenon describe model.zt conv1.weight",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(SIDECAR) | OPT(MAX_BYTES) | OPT(FORCE) | OPT(QUIET) | OPT(FROM) | OPT(IO),
-    .elsewhere = OPTS_INPUT,
+    .accepts = OPTIONS(OPT_SIDECAR, OPT_MAX_BYTES, OPT_FORCE, OPT_QUIET, OPT_FROM, OPT_IO),
+    .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,
 };

@@ -186,6 +186,6 @@ const command cmd_device = {
              "are the ways to share memory with another process; \"handle types\" lists all of\n"
              "them, with the reason if one is not available.",
     .example = "  $ tenon device --json | jq .recommended_alignment",
-    .accepts = OPT(JSON),
+    .accepts = OPTIONS(OPT_JSON),
     .run = run,
 };

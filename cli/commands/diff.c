@@ -388,9 +388,9 @@ const command cmd_diff = {
     .example = "  $ tenon diff model.safetensors model.zt",
     .min_files = 2,
     .max_files = 2,
-    .accepts =
-        OPT(JSON) | OPT(IGNORE_METADATA) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(FROM) | OPT(IO),
-    .elsewhere = OPTS_INPUT,
+    .accepts = OPTIONS(OPT_JSON, OPT_IGNORE_METADATA, OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_FROM,
+                       OPT_IO),
+    .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,
 };

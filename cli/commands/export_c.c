@@ -246,10 +246,9 @@ const command cmd_export_c = {
     .example = "  $ tenon export-c fixed.zt -o firmware --name model --section .mli_data",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPT(OUT) | OPT(MLI) | OPT(SECTION) | OPT(ALIGN) | OPT(NAME) | OPT(BINARY) | OPT(PLAN) |
-               OPT(ONLY) | OPT(FORCE) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(FROM) | OPT(IO) | OPT(JSON) |
-               OPT(QUIET),
-    .elsewhere = OPTS_INPUT,
+    .accepts = OPTIONS(OPT_OUT, OPT_MLI, OPT_SECTION, OPT_ALIGN, OPT_NAME, OPT_BINARY, OPT_PLAN, OPT_ONLY,
+                       OPT_FORCE, OPT_MEMORY, OPT_MAX_BYTES, OPT_FROM, OPT_IO, OPT_JSON, OPT_QUIET),
+    .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,
 };

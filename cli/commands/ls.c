@@ -392,6 +392,6 @@ const command cmd_ls = {
     .example = "  $ tenon ls -l model.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(LONG) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .accepts = OPTIONS(OPT_LONG, OPT_JSON, OPT_FROM, OPT_IO),
     .run = run,
 };

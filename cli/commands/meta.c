@@ -67,9 +67,8 @@ static int show(const opts *o)
     int code = open_input(o, path, &file);
     if (code != EXIT_DONE)
         return code;
-    const tn_tensor *one = o->tensor ? tn_file_find(file, o->tensor) : NULL;
+    const tn_tensor *one = o->tensor ? find_tensor(path, file, o->tensor) : NULL;
     if (o->tensor && !one) {
-        say("%s: no tensor \"%s\"", escaped(path), escaped(o->tensor));
         code = EXIT_BAD;
     } else if (o->json) {
         show_json(path, file, one);
@@ -145,6 +144,6 @@ const command cmd_meta = {
     .example = "  $ tenon meta model.zt --set licence=MIT --unset draft",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPT(JSON) | OPT(TENSOR) | OPT(SET) | OPT(UNSET) | OPT(QUIET),
+    .accepts = OPTIONS(OPT_JSON, OPT_TENSOR, OPT_SET, OPT_UNSET, OPT_QUIET),
     .run = run,
 };

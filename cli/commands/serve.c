@@ -283,9 +283,9 @@ const command cmd_serve = {
     .example = "  $ tenon serve model.zt --socket /run/user/1000/model.sock",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(SOCKET) | OPT(ALLOW_UID) | OPT(ALLOW_GID) | OPT(WRITABLE) | OPT(IN_PLACE) | OPT(MEMORY) |
-               OPT(MAX_BYTES) | OPT(QUIET) | OPT(FROM) | OPT(IO),
-    .elsewhere = OPTS_INPUT,
+    .accepts = OPTIONS(OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE, OPT_MEMORY,
+                       OPT_MAX_BYTES, OPT_QUIET, OPT_FROM, OPT_IO),
+    .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,
 };

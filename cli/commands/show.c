@@ -189,18 +189,13 @@ int show_tensor(const opts *o, const tn_file *file, const tn_tensor *tensor)
 
 static int run(const opts *o)
 {
-    const char *path = o->files[0], *name = o->files[1];
+    const char *path = o->files[0];
     tn_file *file;
     int code = open_input(o, path, &file);
     if (code != EXIT_DONE)
         return code;
-    const tn_tensor *tensor = tn_file_find(file, name);
-    if (!tensor) {
-        say("%s: no tensor \"%s\"", escaped(path), escaped(name));
-        code = EXIT_BAD;
-    } else {
-        code = show_tensor(o, file, tensor);
-    }
+    const tn_tensor *tensor = find_tensor(path, file, o->files[1]);
+    code = tensor ? show_tensor(o, file, tensor) : EXIT_BAD;
     tn_close(file);
     return code;
 }
@@ -218,8 +213,8 @@ const command cmd_show = {
     .example = "  $ tenon show model.zt h.0.attn.weight --slice 0:4,:,-1",
     .min_files = 2,
     .max_files = 2,
-    .accepts = OPT(SLICE) | OPT(FULL) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
-    .elsewhere = OPTS_INPUT,
+    .accepts = OPTIONS(OPT_SLICE, OPT_FULL, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_FROM, OPT_IO),
+    .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,
 };

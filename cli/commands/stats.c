@@ -229,8 +229,8 @@ const command cmd_stats = {
     .example = "  $ tenon stats model.safetensors --only '*norm*'",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(ONLY) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
-    .elsewhere = OPTS_INPUT,
+    .accepts = OPTIONS(OPT_ONLY, OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_FROM, OPT_IO),
+    .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,
 };

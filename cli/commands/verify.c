@@ -210,8 +210,8 @@ const command cmd_verify = {
     .example = "  $ tenon verify *.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(JOBS) | OPT(MEMORY) | OPT(JSON) | OPT(FROM) | OPT(IO),
-    .elsewhere = OPTS_INPUT,
+    .accepts = OPTIONS(OPT_JOBS, OPT_MEMORY, OPT_JSON, OPT_FROM, OPT_IO),
+    .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,
 };

@@ -32,11 +32,11 @@ _tenon_datatypes() {
 _tenon_options() {
     local input='--from --io' common='--json --help'
     case $1 in
-    ls) echo "-l $input $common" ;;
-    show) echo "--slice --full --memory --max-bytes $input $common" ;;
+    ls | list | info) echo "-l $input $common" ;;
+    show | cat) echo "--slice --full --memory --max-bytes $input $common" ;;
     stats) echo "--only --jobs --memory --max-bytes $input $common" ;;
     verify) echo "--jobs --memory $input $common" ;;
-    convert)
+    convert | quantize | dequantize | cp)
         echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --sparse --virtual --scale-mode --rotate --dialect --report" \
             "--slice --transpose --reshape --concat --split --layout --pad --form --compress --checksum --align --shard-size --drop-metadata --drop-names --raw --option" \
             "--dry-run --force --jobs --memory --max-bytes --quiet $input $common"
@@ -87,7 +87,7 @@ _tenon_values() {
 
 _tenon() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-    local commands='ls show stats verify convert export-c compare-types diff meta describe check serve attach compliance device formats types datatypes version help'
+    local commands='ls list info show cat stats verify convert cp quantize dequantize export-c compare-types diff meta describe check serve attach compliance device formats types datatypes version help'
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
@@ -115,7 +115,7 @@ _tenon() {
     elif [[ $current = -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_options "$command")" -- "$current")
     elif [ "$command" = help ]; then
-        mapfile -t COMPREPLY < <(compgen -W "$commands rules casts quantize fixed-point shapes layouts forms output input" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "$commands rules cast fixed-point shapes layouts sparse exit output input" -- "$current")
     else
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -80,14 +80,30 @@ static bool take_unset(opts *o, const option_row *row, const char *value)
     return *value && !strchr(value, '=') && take_list(o, row, value);
 }
 
+/* Whether a word is the name of a format, or its suffix without the dot. */
+static bool names_format(const tn_format_info *format, const char *word, bool by_suffix)
+{
+    const char *suffix = format->suffix;
+    if (!by_suffix)
+        return strcmp(format->name, word) == 0;
+    return suffix && *suffix == '.' && strcmp(suffix + 1, word) == 0;
+}
+
 static bool take_format(opts *o, const option_row *row, const char *value)
 {
     const tn_format_info *format;
-    for (size_t i = 0; (format = tn_format_at(i)); i++) {
-        if (strcmp(format->name, value) == 0)
-            return take_text(o, row, format->name);
-    }
+    for (int by_suffix = 0; by_suffix < 2; by_suffix++)
+        for (size_t i = 0; (format = tn_format_at(i)); i++)
+            if (names_format(format, value, by_suffix))
+                return take_text(o, row, format->name);
     return false;
+}
+
+static void offer_formats(tn_nearest *nearest)
+{
+    const tn_format_info *format;
+    for (size_t i = 0; (format = tn_format_at(i)); i++)
+        tn_nearest_offer(nearest, format->name);
 }
 
 /* Digits and a unit: K, M, G, T and KiB ... are powers of 1024, KB ... of 1000. */
@@ -444,16 +460,32 @@ int usage_error(const char *command_name, const char *format, ...)
     return EXIT_USAGE;
 }
 
-static bool is_among(uint64_t options, size_t id)
+/* A list may be NULL: empty. */
+static bool is_among(opt_list options, opt_id id)
 {
-    return id == OPT_HELP || (options >> (id < OPT_SHAPE ? id : OPT_SHAPE) & 1);
+    while (options && *options != OPT_COUNT && *options != id)
+        options++;
+    return options && *options == id;
 }
 
-static bool accepted(const command *c, size_t id) { return is_among(c->accepts, id); }
+static bool accepted(const command *c, opt_id id) { return id == OPT_HELP || is_among(c->accepts, id); }
+
+/* The first command that takes an option of this name, or NULL. */
+static const command *command_with(const char *name)
+{
+    for (const command *const *c = commands; *c; c++)
+        for (opt_id id = 0; id < OPT_HELP; id++)
+            if (rows[id].name && strcmp(rows[id].name, name) == 0 && accepted(*c, id))
+                return *c;
+    return NULL;
+}
 
 /* Options of one format had names of their own before --option. */
 static int unknown_option(const command *c, const char *word)
 {
+    char name[64];
+    size_t dashes = strspn(word, "-"), n = strcspn(word + dashes, "=");
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : 0), word + dashes);
     static const char *const moved[][2] = {
         { "--filler", "safetensors.filler=yes" },
         { "--ocp-names", "safetensors.ocp-names=yes" },
@@ -463,14 +495,23 @@ static int unknown_option(const command *c, const char *word)
     for (size_t i = 0; i < sizeof moved / sizeof *moved && accepted(c, OPT_OPTION); i++)
         if (strncmp(word, moved[i][0], strlen(moved[i][0])) == 0)
             return usage_error(c->name, "%s is now --option %s", moved[i][0], moved[i][1]);
-    return usage_error(c->name, "unknown option %s", escaped(word));
+    const command *other = command_with(name);
+    if (other)
+        return usage_error(c->name, "no option --%s here, but \"tenon %s\" has it", name, other->name);
+    tn_nearest nearest = { .word = name };
+    for (opt_id id = 0; id < OPT_COUNT; id++)
+        if (rows[id].name && accepted(c, id))
+            tn_nearest_offer(&nearest, rows[id].name);
+    if (!nearest.found)
+        return usage_error(c->name, "unknown option %s", escaped(word));
+    return usage_error(c->name, "unknown option %s: did you mean --%s?", escaped(word), nearest.found);
 }
 
 /* getopt's own tables, made from ours; a long option's code is 256 + its row. */
 static void make_getopt_tables(const command *c, struct option *longs, char *shorts)
 {
     *shorts++ = ':';            /* tell a missing value from an unknown option */
-    for (size_t id = 0; id < OPT_COUNT; id++) {
+    for (opt_id id = 0; id < OPT_COUNT; id++) {
         if (!accepted(c, id))
             continue;
         int argument = rows[id].value ? required_argument : no_argument;
@@ -496,6 +537,15 @@ static size_t row_of(int code)
     return id;
 }
 
+static int bad_value(const command *c, const option_row *row, const char *value)
+{
+    tn_nearest nearest = { .word = value };
+    if (row->take == take_format)
+        offer_formats(&nearest);
+    return usage_error(c->name, "option --%s takes %s, not \"%s\"%s", row->name,
+                       row->wants ? row->wants : row->value, escaped(value), did_you_mean(&nearest));
+}
+
 static int parse_options(opts *o, const command *c, int argc, char **argv)
 {
     struct option longs[OPT_COUNT + 1];
@@ -515,9 +565,8 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
             return unknown_option(c, word);
         const option_row *row = &rows[row_of(code)];
         if (!row->take(o, row, optarg))
-            return usage_error(c->name, "option --%s takes %s, not \"%s\"", row->name,
-                               row->wants ? row->wants : row->value, escaped(optarg));
-        o->given |= row - rows < OPT_SHAPE ? UINT64_C(1) << (row - rows) : OPT(SHAPE);
+            return bad_value(c, row, optarg);
+        o->given[row - rows] = true;
     }
     return EXIT_DONE;
 }
@@ -527,11 +576,11 @@ enum { NLISTS = sizeof lists / sizeof *lists };
 
 static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + lists[i]); }
 
-const char *first_given(const opts *o, uint64_t options)
+const char *first_given(const opts *o, opt_list options)
 {
-    for (size_t i = 0; i <= OPT_SHAPE; i++)
-        if (o->given & options & UINT64_C(1) << i)
-            return rows[i].name;
+    for (; *options != OPT_COUNT; options++)
+        if (o->given[*options])
+            return rows[*options].name;
     return NULL;
 }
 
@@ -582,21 +631,23 @@ static void out_option(const option_row *row)
     out("  %-25s  %s\n", left, row->help);
 }
 
-void out_options(uint64_t options)
+/* In the order of the table. */
+static void out_options_but(opt_list options, opt_list but)
 {
     out_text("\nOptions:\n");
-    for (size_t id = 0; id < OPT_HELP; id++) {
-        if (is_among(options, id))
+    for (opt_id id = 0; id < OPT_HELP; id++)
+        if (is_among(options, id) && !is_among(but, id))
             out_option(&rows[id]);
-    }
 }
+
+void out_options(opt_list options) { out_options_but(options, NULL); }
 
 void command_help(const command *c)
 {
     out("Usage: tenon %s [OPTION]...%s%s\n%s\n", c->name, *c->operands ? " " : "", c->operands, c->summary);
     if (c->about)
         out("\n%s\n", c->about);
-    out_options(c->accepts & ~c->elsewhere);
+    out_options_but(c->accepts, c->elsewhere);
     out_option(&rows[OPT_HELP]);
     if (c->topics)
         out("More: tenon help %s\n", c->topics);

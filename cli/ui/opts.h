@@ -16,20 +16,21 @@ typedef enum opt_id {
     OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET, OPT_IGNORE_METADATA, OPT_STRICT,
     OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE, OPT_VERIFY,
     OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_QUIET,
-    OPT_SHAPE, OPT_TRANSPOSE = OPT_SHAPE, OPT_RESHAPE, OPT_CONCAT, OPT_SPLIT, OPT_HELP, OPT_COUNT
+    OPT_TRANSPOSE, OPT_RESHAPE, OPT_CONCAT, OPT_SPLIT, OPT_HELP, OPT_COUNT
 } opt_id;
-_Static_assert(OPT_SHAPE < 64, "one bit each; those after it share its bit, and --help needs none");
-#define OPT(id) (UINT64_C(1) << OPT_##id)
+
+/* A list of options, as commands and topics have them. */
+typedef const opt_id *opt_list;
+#define OPTIONS(...) ((const opt_id[]){ __VA_ARGS__, OPT_COUNT })
 
 /* The options that a topic of "tenon help" explains (ui/topics.c), so that a command's help fits a screen. */
-#define OPTS_SHAPES (OPT(SLICE) | OPT(SHAPE))
-#define OPTS_RULES (OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(LAYOUT) | OPT(PAD) | OPT(FORM))
-#define OPTS_CASTS (OPT(ROUND) | OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX))
-#define OPTS_QUANTIZE (OPT(SPARSE) | OPT(VIRTUAL) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | \
-                       OPT(REPORT))
-#define OPTS_OUTPUT (OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) | OPT(SHARD_SIZE) | \
-                     OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(OPTION))
-#define OPTS_INPUT (OPT(FROM) | OPT(IO) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(RAW))
+#define OPTS_SHAPES   OPT_SLICE, OPT_TRANSPOSE, OPT_RESHAPE, OPT_CONCAT, OPT_SPLIT
+#define OPTS_RULES    OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_LAYOUT, OPT_PAD, OPT_FORM
+#define OPTS_CASTS    OPT_ROUND, OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX
+#define OPTS_QUANTIZE OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE, OPT_ROTATE, OPT_DIALECT, OPT_REPORT
+#define OPTS_DETAILS  OPT_ALIGN, OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_OPTION
+#define OPTS_OUTPUT   OPT_TO, OPT_COMPRESS, OPT_CHECKSUM, OPTS_DETAILS
+#define OPTS_INPUT    OPT_FROM, OPT_IO, OPT_MEMORY, OPT_MAX_BYTES
 
 typedef struct text_list {
     const char **items;
@@ -52,7 +53,7 @@ typedef struct opts {
         ignore_metadata, sidecar, strict, report, help;
     bool binary, plan, raw, writable, in_place, verify;
     const char *command;        /* its name */
-    uint64_t    given;          /* options, as OPT() bits */
+    bool        given[OPT_COUNT];   /* options */
     const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket;
     tn_mli_version mli;
     tn_io       io;
@@ -85,25 +86,27 @@ typedef struct command {
     const char *about;          /* more for --help, or NULL; lines of at most 80 columns */
     const char *example;        /* lines after "$ " */
     size_t      min_files, max_files;
-    uint64_t    accepts;        /* OPT(...) | OPT(...); --help always */
-    uint64_t    elsewhere;      /* those of them that topics explain */
+    opt_list    accepts;        /* OPTIONS(...); --help always; NULL: no other */
+    opt_list    elsewhere;      /* those of them that topics explain, or NULL */
     const char *topics;         /* for the line "More: tenon help ...", or NULL */
     int       (*run)(const opts *o);
 } command;
 
-extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_export_c, cmd_compare_types,
-    cmd_diff, cmd_meta, cmd_describe, cmd_check, cmd_serve, cmd_attach, cmd_compliance, cmd_device,
-    cmd_formats, cmd_types, cmd_datatypes, cmd_version;
+extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_quantize, cmd_dequantize,
+    cmd_export_c, cmd_compare_types, cmd_diff, cmd_meta, cmd_describe, cmd_check, cmd_serve, cmd_attach,
+    cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version;
+
+extern const command *const commands[];     /* all, in the order of help; NULL after the last */
 
 /* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or
  * EXIT_USAGE after printing what is wrong. */
 int  opts_parse(opts *o, const command *c, int argc, char **argv);
 void opts_free(opts *o);
 void command_help(const command *c);
-void out_options(uint64_t options);     /* the list of a help text */
+void out_options(opt_list options);     /* the list of a help text */
 
 /* The name of the first of these options that was given, or NULL. */
-const char *first_given(const opts *o, uint64_t options);
+const char *first_given(const opts *o, opt_list options);
 
 /* Prints what is wrong with the command line and where help is; returns EXIT_USAGE. */
 __attribute__((format(printf, 2, 3)))

@@ -70,6 +70,7 @@ static const char *const options_for[] = {
     [TN_REASON_CASTS] = "--cast, --sparse, --recipe",
     [TN_REASON_RULES] = "--%s",
     [TN_REASON_RAW_CODES] = "--raw takes them as numbers",
+    [TN_REASON_TYPE] = "\"tenon types\" and \"tenon datatypes\" list what --cast takes",
     [TN_REASON_RENAME_BEFORE] = "\"tenon convert --rename\" first",
 };
 
@@ -124,6 +125,28 @@ void say_warnings(const char *path, const tn_file *file)
 {
     for (size_t i = 0; tn_file_warning(file, i); i++)
         say("%s: %s", escaped(path), tn_file_warning(file, i));
+}
+
+const char *did_you_mean(const tn_nearest *nearest)
+{
+    static char text[300];
+    char name[200];
+    if (!nearest->found)
+        return "";
+    tn_escape(name, sizeof name, nearest->found, strlen(nearest->found));
+    snprintf(text, sizeof text, ": did you mean \"%s\"?", name);
+    return text;
+}
+
+const tn_tensor *find_tensor(const char *path, const tn_file *file, const char *name)
+{
+    const tn_tensor *tensor = tn_file_find(file, name);
+    tn_nearest nearest = { .word = name };
+    for (size_t i = 0; !tensor && i < tn_file_count(file); i++)
+        tn_nearest_offer(&nearest, tn_file_tensor(file, i)->name);
+    if (!tensor)
+        say("%s: no tensor \"%s\"%s", escaped(path), escaped(name), did_you_mean(&nearest));
+    return tensor;
 }
 
 static int out_errno;           /* of the first write that failed */

@@ -19,6 +19,12 @@ static inline int worse(int a, int b) { return a > b ? a : b; }
 __attribute__((format(printf, 1, 2)))
 void say(const char *format, ...);
 
+/* ": did you mean "X"?", or "" where nothing is near.  Good until the next call. */
+const char *did_you_mean(const tn_nearest *nearest);
+
+/* The tensor of this name, or NULL after saying that there is none. */
+const tn_tensor *find_tensor(const char *path, const tn_file *file, const char *name);
+
 /* Prints the warnings of an open file, one line each. */
 void say_warnings(const char *path, const tn_file *file);
 

@@ -9,9 +9,10 @@
 
 typedef struct topic {
     const char *name;
+    const char *also;           /* another name, or NULL */
     const char *summary;        /* one line */
     const char *about;
-    uint64_t    options;        /* OPT() bits */
+    opt_list    options;        /* or NULL */
     const char *example;        /* lines after "$ " */
 } topic;
 
@@ -23,12 +24,13 @@ static const topic topics[] = {
                "wins.  Tensors without a match are left unchanged.  --cast, --recipe and\n"
                "--sparse share one list of rules.  In a GLOB * matches any text, ? one\n"
                "character.",
-      .options = OPTS_RULES,
+      .options = OPTIONS(OPTS_RULES),
       .example = "  $ tenon convert in.safetensors out.zt --cast '*norm*=f32' --cast '*=bf16'" },
-    { .name = "casts",
+    { .name = "cast",
+      .also = "casts",
       .summary = "How values are cast to another type.",
       .about = "The TYPE of --cast is an element type (\"tenon types\"), or see \"tenon help\n"
-               "quantize\" and \"tenon help fixed-point\".  Every value is rounded once.  The\n"
+               "datatypes\" and \"tenon help fixed-point\".  Every value is rounded once.  The\n"
                "options below set defaults for all rules; a key of the same name in a rule wins.\n\n"
                "  round     to nearest with ties to even, away, zero or half_up; toward zero\n"
                "            (trunc), up or down; stochastic\n"
@@ -36,28 +38,14 @@ static const topic topics[] = {
                "            nan, error\n"
                "  nan       keep (an error in types without NaN), zero, error\n"
                "  times=X   multiply each value by X first (no option of that name)",
-      .options = OPTS_CASTS,
+      .options = OPTIONS(OPTS_CASTS),
       .example = "  $ tenon convert in.npy out.npy --cast f32,times=0.5,round=away" },
-    { .name = "quantize",
-      .summary = "How values become small codes with scales, and back.",
-      .about = "The TYPE of --cast may be\n"
-               "  int8,per=tensor          integer codes with one scale\n"
-               "  int8,per=channel,axis=0  ... with one per index of a dimension\n"
-               "  mxfp4                    a datatype with shared scales (\"tenon datatypes\")\n"
-               "  'e2m1fnuz|e8m0_t32'      a datatype as NUMBER|SCALE, or 'table.json|e8m0_t32'\n"
-               "  2:4                      N:M sparsity: keep the 2 largest of each 4 values\n"
-               "Keys of all: percentile=P (that share fits, the rest saturates), mode, rotate,\n"
-               "virtual=yes.  Keys of per=: zero=symmetric|asymmetric|N, scale=S.  Keys of\n"
-               "datatypes: dialect, store=packed|unpacked|e4m3fn|e5m2.  A cast to a float type\n"
-               "dequantizes.",
-      .options = OPTS_QUANTIZE,
-      .example = "  $ tenon convert in.safetensors out.zt --cast '*=mxfp4,mode=mse' --report" },
     { .name = "fixed-point",
       .summary = "How values become the types of embARC MLI: fx8, fx16, sa8, sa32.",
       .about = "The value of fx8 and fx16 is code / 2^frac.  frac=N sets the fractional bits;\n"
                "frac=auto (the default) picks the most that clip no value; frac=least\n"
                "minimises the squared error.  sa8 and sa32 have a zero point and a scale of 15\n"
-               "bits, with the keys of per= (\"tenon help quantize\").\n\n"
+               "bits, with the keys of per= (\"tenon help datatypes\").\n\n"
                "Values round with ties away from zero; codes of another scale half_up.  round=\n"
                "selects another mode.  compat=mli computes as MLI's own code does, also in a\n"
                "cast back to a float type.  \"tenon export-c\" writes the result as C source.",
@@ -76,7 +64,7 @@ static const topic topics[] = {
                "transpose, reshape, concat or split.  Their globs match names in IN; those of\n"
                "--cast, --layout, --pad and --form match the names of what comes of them.\n"
                "In the globs of concat and split only * is special.",
-      .options = OPTS_SHAPES,
+      .options = OPTIONS(OPTS_SHAPES),
       .example = "  $ tenon convert in.zt out.zt --slice 'emb=0:1000' --concat 'qkv.*=q.*+k.*+v.*'" },
     { .name = "layouts",
       .summary = "How to reorder and pad dimensions.",
@@ -86,21 +74,32 @@ static const topic topics[] = {
                "--pad extends each DIM (a letter or a number) to a multiple of N.  The padding\n"
                "is zero, value=V, or in codes the zero point (with compat=mli code 0).  The\n"
                "tensor keeps its shape: padding is a property of the storage.",
-      .options = OPT(LAYOUT) | OPT(PAD),
+      .options = OPTIONS(OPT_LAYOUT, OPT_PAD),
       .example = "  $ tenon convert in.safetensors out.zt --layout 'conv*=NHWC,from=NCHW'" },
-    { .name = "forms",
+    { .name = "sparse",
+      .also = "forms",
       .summary = "How to store sparse tensors.",
       .about = "coo and csr store only the nonzero elements; dense stores all of them.\n\n"
                "  threshold=T     drop values of magnitude T and below\n"
                "  duplicates=sum  add up entries with the same indices (default: refuse them)\n"
                "  index=TYPE      type of the indices: int32, int64, uint32 or uint64",
-      .options = OPT(FORM),
+      .options = OPTIONS(OPT_FORM),
       .example = "  $ tenon convert pruned.safetensors small.zt --form csr,threshold=0.001" },
+    { .name = "exit",
+      .summary = "What the exit status of a command says.",
+      .about = "  0  done\n"
+               "  1  the input is bad, or differs: a damaged file, a wrong checksum, no such\n"
+               "     tensor, two files that \"tenon diff\" finds different\n"
+               "  2  usage: an unknown command, option or type; an output that exists (--force)\n"
+               "  3  the system failed: a file that cannot be opened, no memory, no space\n\n"
+               "A signal ends the tool by that signal; nothing is left behind.  Results go to\n"
+               "stdout, messages to stderr.",
+      .example = "  $ tenon verify model.zt && echo good" },
     { .name = "output",
       .summary = "How files are written.",
       .about = "Without options a tensor keeps its compression and its checksum.  What the\n"
                "format cannot hold is an error unless an option allows to drop it.",
-      .options = OPTS_OUTPUT,
+      .options = OPTIONS(OPTS_OUTPUT),
       .example = "  $ tenon convert in.safetensors out.zt --compress zstd:9 --checksum sha256" },
     { .name = "input",
       .summary = "How files are read, and the limits.",
@@ -108,7 +107,7 @@ static const topic topics[] = {
                "formats\").  A file can decode to much more than it stores: --max-bytes limits\n"
                "how much of that is kept.  A SIZE is a number of bytes.  K, M, G and KiB, MiB,\n"
                "GiB are powers of 1024; KB, MB, GB are powers of 1000.",
-      .options = OPTS_INPUT | OPT(JOBS),
+      .options = OPTIONS(OPTS_INPUT, OPT_RAW, OPT_JOBS),
       .example = "  $ tenon ls train-images-idx3-ubyte --from idx" },
 };
 enum { NTOPICS = sizeof topics / sizeof *topics };
@@ -116,7 +115,7 @@ enum { NTOPICS = sizeof topics / sizeof *topics };
 bool topic_help(const char *name)
 {
     const topic *t = topics;
-    while (t < topics + NTOPICS && strcmp(t->name, name) != 0)
+    while (t < topics + NTOPICS && strcmp(t->name, name) != 0 && (!t->also || strcmp(t->also, name) != 0))
         t++;
     if (t == topics + NTOPICS)
         return false;
@@ -131,4 +130,10 @@ void out_topics(void)
 {
     for (size_t i = 0; i < NTOPICS; i++)
         out("%s%s", i ? ", " : "", topics[i].name);
+}
+
+void offer_topics(tn_nearest *nearest)
+{
+    for (size_t i = 0; i < NTOPICS; i++)
+        tn_nearest_offer(nearest, topics[i].name);
 }

@@ -1,6 +1,6 @@
 # Every command and topic explains itself on one screen, with an example.
-commands='ls show stats verify convert export-c compare-types diff meta describe check serve attach compliance device formats types datatypes version help'
-topics='rules casts quantize fixed-point shapes layouts forms output input'
+commands='ls show stats verify convert quantize dequantize export-c compare-types diff meta describe check serve attach compliance device formats types datatypes version help'
+topics='rules cast fixed-point shapes layouts sparse exit output input'
 t --help
 for command in $commands; do
     t $command --help
@@ -17,7 +17,7 @@ done
 
 # No option is left out: completion lists them all.
 . "$GOLDEN/../../cli/completion/tenon.bash"
-shared=$(for topic in $topics; do tenon help $topic; done)
+shared=$(for topic in $topics quantize; do tenon help $topic; done)
 for command in $commands; do
     page=$(tenon help $command)
     for option in $(_tenon_options $command); do
