@@ -428,11 +428,16 @@ static tn_status read_sparsity(const tn_rule_reading *r, tn_text type, tn_cast_r
     return TN_OK;
 }
 
+static bool is_word(tn_text type, const char *word)
+{
+    return type.len == strlen(word) && strncasecmp(type.ptr, word, type.len) == 0;
+}
+
 static bool is_datatype_name(tn_text type)
 {
     const tn_datatype_name *name;
     for (size_t i = 0; (name = tn_datatype_at(i)); i++)
-        if (strlen(name->name) == type.len && strncasecmp(name->name, type.ptr, type.len) == 0)
+        if (is_word(type, name->name))
             return true;
     return false;
 }
@@ -469,7 +474,8 @@ static tn_status fail_unknown(const tn_rule_reading *r, tn_text type)
         tn_nearest_offer(&nearest, codes[i]);
     for (size_t i = 0; (name = tn_datatype_at(i)); i++)
         tn_nearest_offer(&nearest, name->name);
-    tn_status status = tn_refuse(r->err, TN_ERR_ARGUMENT, TN_REASON_TYPE, NULL, "unknown type %s at character %zu",
+    tn_status status = tn_refuse(r->err, TN_ERR_ARGUMENT, TN_REASON_TYPE, NULL,
+                                 "unknown type %s at character %zu",
                                  tn_quote(type.ptr, type.len).text, tn_rule_character(r, type.ptr));
     return tn_and_nearest(status, &nearest, r->err);
 }
@@ -488,15 +494,29 @@ static tn_status read_datatype(const tn_rule_reading *r, tn_text type, tn_cast_r
     return status;
 }
 
-static tn_status read_type(tn_rule_reading *r, tn_text type, tn_cast_rule *rule)
+/* Words that mean one thing to those who write casts and another to TensorCast, whose meaning they keep
+ * inside datatypes (docs/types.md). */
+static tn_status read_element(const tn_rule_reading *r, tn_text type, tn_dtype *element)
 {
     char name[64] = "";
+    if (is_word(type, "e4m3") || is_word(type, "f8e4m3"))
+        return tn_fail(r->err, TN_ERR_ARGUMENT,
+                       "%s at character %zu could be float8_e4m3fn (largest 448, no infinity) or float8_e4m3 "
+                       "(largest 240): expected one of them", tn_quote(type.ptr, type.len).text,
+                       tn_rule_character(r, type.ptr));
+    tn_rule_text(type, name, sizeof name);
+    *element = is_word(type, "fp8") ? TN_FLOAT8_E4M3FN : tn_dtype_parse(name);
+    return TN_OK;
+}
+
+static tn_status read_type(tn_rule_reading *r, tn_text type, tn_cast_rule *rule)
+{
+    tn_dtype element = TN_UNKNOWN;
     if (looks_like_sparsity(type)) {
         r->makes = SPARSE;
         return read_sparsity(r, type, rule);
     }
-    tn_rule_text(type, name, sizeof name);
-    tn_dtype element = tn_dtype_parse(name);
+    TN_TRY(read_element(r, type, &element));
     bool fixed = element == TN_FX8 || element == TN_FX16;       /* by any name it has */
     if (fixed)
         type = (tn_text){ tn_dtype_get(element)->name, strlen(tn_dtype_get(element)->name) };
