@@ -5,7 +5,6 @@
 #include "ui/table.h"
 #include "ui/text.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,7 +187,9 @@ static int list(const opts *o, const tn_attachment *a, const choice *c)
         if (!item->file || !is_chosen(c, item))
             continue;
         heading(o, c, a, escaped(item->name), &listed);
-        list_file(o, item->name, item->file);
+        int code = list_file(o, item->name, item->file);
+        if (code != EXIT_DONE)
+            return code;
     }
     if (c->item || !separate)
         return EXIT_DONE;
@@ -265,12 +266,28 @@ static int save_file(const opts *o, const choice *c)
     return code;
 }
 
-static bool is_wanted(const opts *o, const choice *c, const tn_attached *item)
+/* The tensors offered separately that --only and --exclude choose. */
+static int find_wanted(const opts *o, const tn_attachment *a, const choice *c, const tn_attached **items,
+                       size_t *n)
 {
-    bool wanted = o->only.count == 0;
-    for (size_t i = 0; i < o->only.count && !wanted; i++)
-        wanted = fnmatch(o->only.items[i], item->name, 0) == 0;
-    return wanted && item->tensor && is_chosen(c, item);
+    size_t count = tn_attached_count(a), offered = 0;
+    const char **names = must_allocate(count, sizeof *names);
+    bool *takes = must_allocate(count, sizeof *takes);
+    tn_error err;
+    for (size_t i = 0; i < count; i++) {
+        const tn_attached *item = tn_attached_at(a, i);
+        if (item->tensor && is_chosen(c, item)) {
+            names[offered] = item->name;
+            items[offered++] = item;
+        }
+    }
+    tn_status status = tn_choose(names, offered, o->only.items, o->only.count, takes, &err);
+    for (size_t i = 0; i < offered; i++)
+        if (takes[i])
+            items[(*n)++] = items[i];
+    free(names);
+    free(takes);
+    return status == TN_OK ? EXIT_DONE : say_error(o->files[0], &err);
 }
 
 static tn_status write_tensors(const opts *o, const dense *tensors, size_t n, tn_error *err)
@@ -321,10 +338,9 @@ static int save_tensors(const opts *o, const tn_attachment *a, const choice *c)
     dense *tensors = must_allocate(count, sizeof *tensors);
     const tn_attached **items = must_allocate(count, sizeof *items);
     tn_error err;
-    for (size_t i = 0; i < count; i++)
-        if (is_wanted(o, c, tn_attached_at(a, i)))
-            items[n++] = tn_attached_at(a, i);
-    int code = n ? check_sizes(o, items, n) : usage_error("attach", "no offered tensor matches --only");
+    int code = find_wanted(o, a, c, items, &n);
+    if (code == EXIT_DONE)
+        code = check_sizes(o, items, n);
     for (; made < n && code == EXIT_DONE; made++)
         code = dense_make(o, items[made], &tensors[made]);
     if (code == EXIT_DONE)
@@ -355,7 +371,7 @@ static int save(const opts *o, const tn_attachment *a, choice *c)
 
 /* ---- the run ---- */
 
-#define SAVING  OPT_TO, OPT_ONLY, OPT_COMPRESS, OPT_CHECKSUM, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_FORCE
+#define SAVING  OPT_TO, OPTS_CHOICE, OPT_COMPRESS, OPT_CHECKSUM, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_FORCE
 #define SHOWING OPT_SLICE, OPT_FULL
 
 static int check_options(const opts *o)
@@ -454,7 +470,7 @@ const command cmd_attach = {
     .max_files = 2,
     .accepts = OPTIONS(SAVING, SHOWING, OPT_LONG, OPT_VERIFY, OPT_OUT, OPT_IN_PLACE, OPT_ALLOW_UID,
                        OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_QUIET, OPT_JSON),
-    .elsewhere = OPTIONS(OPTS_OUTPUT, OPTS_INPUT, OPT_JOBS),
-    .topics = "output|input",
+    .elsewhere = OPTIONS(OPT_EXCLUDE, OPTS_OUTPUT, OPTS_INPUT, OPT_JOBS),
+    .topics = "rules|output|input",
     .run = run,
 };

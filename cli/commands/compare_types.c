@@ -240,7 +240,7 @@ const command cmd_compare_types = {
     .example = "  $ tenon compare-types model.safetensors --types mxfp4,nvfp4 --only '*.weight'",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPTIONS(OPT_TYPES, OPT_ONLY, OPT_NAN, OPT_SCALE_MODE, OPT_ROTATE, OPT_JOBS, OPT_MEMORY,
+    .accepts = OPTIONS(OPT_TYPES, OPTS_CHOICE, OPT_NAN, OPT_SCALE_MODE, OPT_ROTATE, OPT_JOBS, OPT_MEMORY,
                        OPT_MAX_BYTES, OPT_JSON, OPT_FROM, OPT_IO),
     .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",

@@ -384,10 +384,11 @@ static int dequantize(const opts *o)
 }
 
 #define ACCEPTED                                                                                           \
-    OPTIONS(OPTS_RULES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_SHAPES, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_JOBS,         \
-            OPT_DRY_RUN, OPT_FORCE, OPT_QUIET, OPT_JSON)
+    OPTIONS(OPTS_RULES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_SHAPES, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW,          \
+            OPT_JOBS, OPT_DRY_RUN, OPT_FORCE, OPT_QUIET, OPT_JSON)
 #define EXPLAINED_ELSEWHERE                                                                                \
-    OPTIONS(OPT_RENAME, OPT_RECIPE, OPT_PAD, OPTS_SHAPES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_DETAILS, OPTS_INPUT, OPT_RAW)
+    OPTIONS(OPT_EXCLUDE, OPT_RENAME, OPT_RECIPE, OPT_PAD, OPTS_SHAPES, OPTS_CASTS, OPTS_QUANTIZE,           \
+            OPTS_DETAILS, OPTS_INPUT, OPT_RAW)
 /* "tenon help quantize" explains OPTS_QUANTIZE. */
 
 const command cmd_convert = {
@@ -415,8 +416,8 @@ const command cmd_quantize = {
     .min_files = 2,
     .max_files = SIZE_MAX,
     .accepts = ACCEPTED,
-    .elsewhere = OPTIONS(OPT_RENAME, OPT_RECIPE, OPT_PAD, OPT_LAYOUT, OPT_FORM, OPTS_SHAPES, OPTS_CASTS,
-                         OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_JOBS),
+    .elsewhere = OPTIONS(OPT_EXCLUDE, OPT_RENAME, OPT_RECIPE, OPT_PAD, OPT_LAYOUT, OPT_FORM, OPTS_SHAPES,
+                         OPTS_CASTS, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_JOBS),
     .topics = "datatypes|rules|cast|output|input",
     .run = quantize,
 };

@@ -332,7 +332,10 @@ static int compare(comparison *c)
 {
     tn_compare_options options = { .size = sizeof options, .jobs = c->o->jobs,
                                    .ignore_meta = c->o->ignore_metadata,
-                                   .progress = progress_step, .context = c };
+                                   .progress = progress_step, .context = c,
+                                   .only = c->o->only.items, .nonly = c->o->only.count,
+                                   .rename = c->o->rename.items, .nrename = c->o->rename.count,
+                                   .tolerance = c->o->tolerance, .relative = c->o->relative };
     size_t different = 0;
     tn_error err;
     if (c->o->json) {
@@ -384,13 +387,15 @@ const command cmd_diff = {
     .about = "A and B may have different formats and types.  For each tensor that differs,\n"
              "prints how many values differ, the first of them, and by how much: SQNR is the\n"
              "signal to noise ratio of B, ulp the step of the coarser type at a value of A.\n"
-             "Scaled tensors are compared by value.  Exit status 1 if anything differs.",
+             "Scaled tensors are compared by value.  Exit status 1 if anything differs.  With\n"
+             "--tolerance types may differ, and values by so much.  --rename OLD=NEW compares\n"
+             "tensor OLD of A with NEW of B; --only and --exclude are for the names in A.",
     .example = "  $ tenon diff model.safetensors model.zt",
     .min_files = 2,
     .max_files = 2,
-    .accepts = OPTIONS(OPT_JSON, OPT_IGNORE_METADATA, OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_FROM,
-                       OPT_IO),
+    .accepts = OPTIONS(OPTS_CHOICE, OPT_RENAME, OPT_TOLERANCE, OPT_JSON, OPT_IGNORE_METADATA, OPT_JOBS,
+                       OPTS_INPUT),
     .elsewhere = OPTIONS(OPTS_INPUT),
-    .topics = "input",
+    .topics = "rules|input",
     .run = run,
 };

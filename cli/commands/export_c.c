@@ -246,9 +246,9 @@ const command cmd_export_c = {
     .example = "  $ tenon export-c fixed.zt -o firmware --name model --section .mli_data",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPTIONS(OPT_OUT, OPT_MLI, OPT_SECTION, OPT_ALIGN, OPT_NAME, OPT_BINARY, OPT_PLAN, OPT_ONLY,
+    .accepts = OPTIONS(OPT_OUT, OPT_MLI, OPT_SECTION, OPT_ALIGN, OPT_NAME, OPT_BINARY, OPT_PLAN, OPTS_CHOICE,
                        OPT_FORCE, OPT_MEMORY, OPT_MAX_BYTES, OPT_FROM, OPT_IO, OPT_JSON, OPT_QUIET),
-    .elsewhere = OPTIONS(OPTS_INPUT),
-    .topics = "input",
+    .elsewhere = OPTIONS(OPT_EXCLUDE, OPTS_INPUT),
+    .topics = "rules|input",
     .run = run,
 };

@@ -1,9 +1,11 @@
 /* cli/commands/ls.c - lists the tensors of files. */
+#include "ui/chosen.h"
 #include "ui/document.h"
 #include "ui/json.h"
 #include "ui/open_file.h"
 #include "ui/table.h"
 #include "ui/text.h"
+#include "ui/tree.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,12 +39,17 @@ static void add_to_totals(totals *sum, const tn_file *file, const tn_tensor *ten
     }
 }
 
-static void out_totals(const tn_file *file, const totals *sum)
+static void out_totals(const tn_file *file, const chosen *c)
 {
-    out("%s, %s, %s", counted(tn_file_count(file), "tensor").s, counted(sum->elements, "element").s,
-        human_size(sum->nbytes).s);
-    if (sum->compressed)
-        out(" (%s: %s stored)", sum->compressed, human_size(sum->stored).s);
+    totals sum = { 0 };
+    for (size_t i = 0; i < c->count; i++)
+        add_to_totals(&sum, file, c->tensors[i]);
+    if (c->count < tn_file_count(file))
+        out("%s of ", grouped(c->count).s);
+    out("%s, %s, %s", counted(tn_file_count(file), "tensor").s, counted(sum.elements, "element").s,
+        human_size(sum.nbytes).s);
+    if (sum.compressed)
+        out(" (%s: %s stored)", sum.compressed, human_size(sum.stored).s);
     out(", %s", tn_file_format(file));
     if (tn_file_shards(file) > 1)
         out(" in %s files", grouped(tn_file_shards(file)).s);
@@ -141,12 +148,12 @@ static void long_notes(table *t, const tn_file *file, const tn_tensor *tensor)
 }
 
 /* How many tensors are another tool's codes, or belong to them. */
-static void list_conventions(const tn_file *file)
+static void list_conventions(const tn_file *file, const chosen *c)
 {
     struct { const char *what; size_t count; } kinds[16] = { 0 };
     size_t n = 0;
-    for (size_t i = 0; i < tn_file_count(file); i++) {
-        const char *what = tn_file_convention(file, tn_file_tensor(file, i));
+    for (size_t i = 0; i < c->count; i++) {
+        const char *what = tn_file_convention(file, c->tensors[i]);
         size_t k = 0;
         while (what && k < n && strcmp(kinds[k].what, what) != 0)
             k++;
@@ -160,7 +167,7 @@ static void list_conventions(const tn_file *file)
         out("%s with codes of %s\n", counted(kinds[k].count, "tensor").s, kinds[k].what);
 }
 
-static void list_rows(const tn_file *file, bool long_list)
+static void list_rows(const tn_file *file, const chosen *c, bool long_list)
 {
     static const char *const brief[] = { "name", "type", "shape", "size", "encoding", "checksum", NULL };
     static const char *const full[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset",
@@ -172,12 +179,10 @@ static void list_rows(const tn_file *file, bool long_list)
     if (long_list)
         headings = tn_file_shards(file) > 1 ? sharded : full;
     table t;
-    totals sum = { 0 };
     table_begin(&t, headings, 1u << 3 | 1u << 6 | 1u << 7);
-    for (size_t i = 0; i < tn_file_count(file); i++) {
-        const tn_tensor *tensor = tn_file_tensor(file, i);
+    for (size_t i = 0; i < c->count; i++) {
+        const tn_tensor *tensor = c->tensors[i];
         const tn_part *part = &tensor->parts[0];
-        add_to_totals(&sum, file, tensor);
         table_name(&t, tensor->name);
         table_cell(&t, tensor_type(tensor).s);
         table_cell(&t, shape_of(tensor->rank, tensor->shape).s);
@@ -191,8 +196,6 @@ static void list_rows(const tn_file *file, bool long_list)
         }
     }
     table_end(&t);
-    out_totals(file, &sum);
-    list_conventions(file);
 }
 
 static void list_file_meta(const tn_file *file)
@@ -317,7 +320,7 @@ static void json_warnings(const tn_file *file)
     json_close(']');
 }
 
-static void list_json(const char *path, const tn_file *file)
+static void list_json(const char *path, const tn_file *file, const chosen *c)
 {
     size_t count;
     const tn_meta *meta = tn_file_meta(file, &count);
@@ -331,22 +334,36 @@ static void list_json(const char *path, const tn_file *file)
     json_meta(meta, count);
     json_key("tensors");
     json_open('[');
-    for (size_t i = 0; i < tn_file_count(file); i++)
-        json_tensor(file, tn_file_tensor(file, i));
+    for (size_t i = 0; i < c->count; i++)
+        json_tensor(file, c->tensors[i]);
     json_close(']');
     json_close('}');
     json_end();
 }
 
-void list_file(const opts *o, const char *path, const tn_file *file)
+static void list_text(const opts *o, const tn_file *file, chosen *c)
 {
-    if (o->json) {
-        list_json(path, file);
-        return;
-    }
     if (o->long_list)
         list_file_meta(file);
-    list_rows(file, o->long_list);
+    if (o->tree)
+        out_tree(c);
+    else
+        list_rows(file, c, o->long_list);
+    out_totals(file, c);
+    list_conventions(file, c);
+}
+
+int list_file(const opts *o, const char *path, const tn_file *file)
+{
+    chosen c;
+    tn_error err;
+    tn_status status = chosen_make(&c, o, file, &err);
+    if (status == TN_OK && o->json)
+        list_json(path, file, &c);
+    else if (status == TN_OK)
+        list_text(o, file, &c);
+    chosen_free(&c);
+    return status == TN_OK ? EXIT_DONE : say_error(path, &err);
 }
 
 void list_heading(const opts *o, const char *path, bool *listed)
@@ -366,15 +383,18 @@ static int list(const opts *o, const char *path, bool *listed)
         return document_list(o, path, listed, &err);
     say_warnings(path, file);
     list_heading(o, path, listed);
-    list_file(o, path, file);
+    int code = list_file(o, path, file);
     tn_close(file);
-    return EXIT_DONE;
+    return code;
 }
 
 static int run(const opts *o)
 {
     int code = EXIT_DONE;
     bool listed = false;
+    if (o->tree && (o->json || o->sort || o->long_list))
+        return usage_error(o->command,
+                           "--tree sorts by name and prints text: leave out --json, --sort and -l");
     for (size_t i = 0; i < o->nfiles; i++)
         code = worse(code, list(o, o->files[i], &listed));
     return code;
@@ -387,11 +407,11 @@ const command cmd_ls = {
     .about = "Only the index is read.  Unknown types, encodings and checksums are printed\n"
              "between question marks.  \"int8 scaled\" means int8 codes with scales, \"bfloat16\n"
              "mxfp4\" means bfloat16 values quantized to mxfp4, \"float32 csr 5%\" means a sparse\n"
-             "tensor that stores 5 % of its elements.  WIA-AI-011 descriptors without readable\n"
-             "data are listed too.",
-    .example = "  $ tenon ls -l model.zt",
+             "tensor that stores 5 % of its elements.",
+    .example = "  $ tenon ls model.safetensors --only '*norm*' --sort size",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPTIONS(OPT_LONG, OPT_JSON, OPT_FROM, OPT_IO),
+    .accepts = OPTIONS(OPT_LONG, OPTS_CHOICE, OPT_SORT, OPT_TREE, OPT_JSON, OPT_FROM, OPT_IO),
+    .topics = "rules",
     .run = run,
 };

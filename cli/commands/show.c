@@ -171,14 +171,14 @@ static int show_parts(const opts *o, const tn_file *file, const tn_tensor *tenso
     return EXIT_DONE;
 }
 
-/* Codes of a datatype are packed: its values come first, and a slice is of them alone. */
+/* Codes of a datatype are packed: its values come first.  A slice is of values alone. */
 int show_tensor(const opts *o, const tn_file *file, const tn_tensor *tensor)
 {
-    if (o->slice && tensor->nparts > 1 && !has_datatype(tensor))
-        return usage_error(o->command, "--slice needs a tensor of one part, but \"%s\" has %u",
-                           escaped(tensor->name), tensor->nparts);
-    int code = has_datatype(tensor) ? show_part(o, file, tensor, NULL) : EXIT_DONE;
-    if (code == EXIT_DONE && !(o->slice && has_datatype(tensor)))
+    bool sliced = o->slice && (tensor->nparts > 1 || has_datatype(tensor));
+    int code = EXIT_DONE;
+    if (sliced || has_datatype(tensor))
+        code = show_part(o, file, tensor, NULL);
+    if (code == EXIT_DONE && !sliced)
         code = show_parts(o, file, tensor);
     if (code != EXIT_DONE || !o->json)
         return code;
@@ -207,9 +207,9 @@ const command cmd_show = {
     .about = "A tensor of more than 1000 values is abbreviated to the first and last three\n"
              "along each dimension, unless --full or --json is given.  Only printed values are\n"
              "read.\n\n"
-             "Scaled tensors are printed as codes, scales and zero points (convert --cast f32\n"
-             "dequantizes); those of a datatype also as values.  Sparse tensors are printed as\n"
-             "entries: values, indices and row pointers (convert --form dense).",
+             "Scaled tensors are printed as codes, scales and zero points, those of a datatype\n"
+             "also as values.  Sparse tensors are printed as entries: values, indices and row\n"
+             "pointers.  With --slice the values of any tensor are printed, dense.",
     .example = "  $ tenon show model.zt h.0.attn.weight --slice 0:4,:,-1",
     .min_files = 2,
     .max_files = 2,

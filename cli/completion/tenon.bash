@@ -32,24 +32,24 @@ _tenon_datatypes() {
 _tenon_options() {
     local input='--from --io' common='--json --help'
     case $1 in
-    ls | list | info) echo "-l $input $common" ;;
+    ls | list | info) echo "-l --only --exclude --sort --tree $input $common" ;;
     show | cat) echo "--slice --full --memory --max-bytes $input $common" ;;
-    stats) echo "--only --jobs --memory --max-bytes $input $common" ;;
+    stats) echo "--only --exclude --jobs --memory --max-bytes $input $common" ;;
     verify) echo "--jobs --memory $input $common" ;;
     convert | quantize | dequantize | cp)
-        echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --sparse --virtual --scale-mode --rotate --dialect --report" \
+        echo "--to --only --exclude --rename --cast --recipe --round --overflow --nan --seed --complex --sparse --virtual --scale-mode --rotate --dialect --report" \
             "--slice --transpose --reshape --concat --split --layout --pad --form --compress --checksum --align --shard-size --drop-metadata --drop-names --raw --option" \
             "--dry-run --force --jobs --memory --max-bytes --quiet $input $common"
         ;;
-    export-c) echo "-o --out --mli --section --align --name --binary --plan --only --force --memory --max-bytes --quiet $input $common" ;;
-    compare-types) echo "--types --only --nan --scale-mode --rotate --jobs --memory --max-bytes $input $common" ;;
-    diff) echo "--ignore-metadata --jobs --memory --max-bytes $input $common" ;;
+    export-c) echo "-o --out --mli --section --align --name --binary --plan --only --exclude --force --memory --max-bytes --quiet $input $common" ;;
+    compare-types) echo "--types --only --exclude --nan --scale-mode --rotate --jobs --memory --max-bytes $input $common" ;;
+    diff) echo "--only --exclude --rename --tolerance --ignore-metadata --jobs --memory --max-bytes $input $common" ;;
     meta) echo "--tensor --set --unset --quiet $common" ;;
     describe) echo "--sidecar --max-bytes --force --quiet $input --help" ;;
     check) echo "--strict --bind --level $common" ;;
     serve) echo "--socket --allow-uid --allow-gid --writable --in-place --memory --max-bytes --quiet $input --help" ;;
     attach)
-        echo "-l --slice --full --verify -o --out --to --only --compress --checksum --drop-metadata --drop-names --force --in-place --allow-uid" \
+        echo "-l --slice --full --verify -o --out --to --only --exclude --compress --checksum --drop-metadata --drop-names --force --in-place --allow-uid" \
             "--jobs --memory --max-bytes --quiet $common"
         ;;
     compliance) echo "--level $common" ;;
@@ -79,6 +79,7 @@ _tenon_values() {
     --form) echo dense coo csr ;;
     --option) _tenon_format_options ;;
     --level) echo 1 2 3 ;;
+    --sort) echo name size type shape ;;
     --mli) echo 1.0 1.1 2.0 ;;
     --align) if [ "$2" = export-c ]; then echo 4 8 64 4K; else echo 64 4K 2M; fi ;;
     --shard-size) echo 1G 5G ;;
@@ -101,11 +102,11 @@ _tenon() {
     fi
     case $previous in
     --to | --from | --compress | --checksum | --io | --align | --shard-size | --cast | --round | --overflow | --nan | \
-        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --form | --option | --level | --mli)
+        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --form | --option | --level | --mli | --sort)
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous" "$command")" -- "$current")
         return
         ;;
-    --slice | --transpose | --reshape | --concat | --split | --only | --rename | --seed | --pad | --max-bytes | --bind | --allow-uid | --allow-gid | --tensor | --set | --unset | --section | --name | --jobs | --memory | -j)
+    --slice | --transpose | --reshape | --concat | --split | --only | --exclude | --tolerance | --rename | --seed | --pad | --max-bytes | --bind | --allow-uid | --allow-gid | --tensor | --set | --unset | --section | --name | --jobs | --memory | -j)
         return
         ;;
     esac

@@ -9,8 +9,8 @@
 /* Prints the name of a file if several are listed; *listed: another list came before. */
 void list_heading(const opts *o, const char *path, bool *listed);
 
-/* Lists a file, without a heading. */
-void list_file(const opts *o, const char *name, const tn_file *file);
+/* Lists a file, without a heading; returns the exit code. */
+int list_file(const opts *o, const char *name, const tn_file *file);
 
 /* Prints one tensor; messages name o->files[0].  `file` may be NULL if the parts have their data. */
 int show_tensor(const opts *o, const tn_file *file, const tn_tensor *tensor);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,41 @@ static bool take_list(opts *o, const option_row *row, const char *value)
     text_list *list = (text_list *)((char *)o + row->field);
     list->items[list->count++] = value;
     return true;
+}
+
+static bool take_exclude(opts *o, const option_row *row, const char *value)
+{
+    size_t n = strlen(value) + 2;
+    char *text = must_allocate(n, 1);
+    snprintf(text, n, "!%s", value);
+    o->owned.items[o->owned.count++] = text;
+    return take_list(o, row, text);
+}
+
+static bool take_sort(opts *o, const option_row *row, const char *value)
+{
+    static const char *const keys[] = { [SORT_NAME] = "name", [SORT_SIZE] = "size", [SORT_TYPE] = "type",
+                                        [SORT_SHAPE] = "shape" };
+    (void)row;
+    for (sort_key key = SORT_NAME; key <= SORT_SHAPE; key++)
+        if (strcmp(keys[key], value) == 0)
+            o->sort = key;
+    return o->sort != SORT_NONE;
+}
+
+/* ABS[,REL], neither negative. */
+static bool take_tolerance(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    char *end;
+    o->tolerance = strtod(value, &end);
+    bool good = end != value && o->tolerance >= 0 && isfinite(o->tolerance);
+    if (good && *end == ',') {
+        value = end + 1;
+        o->relative = strtod(value, &end);
+        good = end != value && o->relative >= 0 && isfinite(o->relative);
+    }
+    return good && !*end;
 }
 
 static bool take_rename(opts *o, const option_row *row, const char *value)
@@ -341,6 +377,14 @@ static const option_row rows[OPT_COUNT] = {
                  FIELD(to), 0 },
     [OPT_ONLY] = { "only", "GLOB", NULL, "only tensors whose name matches (repeatable)", take_list,
                    FIELD(only), 0 },
+    [OPT_EXCLUDE] = { "exclude", "GLOB", NULL, "without tensors whose name matches (repeatable)",
+                      take_exclude, FIELD(only), 0 },
+    [OPT_SORT] = { "sort", "KEY", "name, size, type or shape",
+                   "order: name, size (largest first), type, shape", take_sort, 0, 0 },
+    [OPT_TREE] = { "tree", NULL, NULL, "what names with dots have in common as a tree", take_flag,
+                   FIELD(tree), 0 },
+    [OPT_TOLERANCE] = { "tolerance", "ABS[,REL]", NULL, "equal if |a - b| <= ABS + REL * |a|", take_tolerance,
+                        0, 0 },
     [OPT_RENAME] = { "rename", "OLD=NEW", NULL, "rename a tensor, or many: a.*=b.* (repeatable)", take_rename,
                      FIELD(rename), 0 },
     [OPT_CAST] = { "cast", "RULE", NULL, "[GLOB=]TYPE[,KEY=VALUE...] (repeatable)", take_rule, 0, 0 },
@@ -571,7 +615,8 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
     return EXIT_DONE;
 }
 
-static const size_t lists[] = { FIELD(only), FIELD(rename), FIELD(recipes), FIELD(binds), FIELD(changes) };
+static const size_t lists[] = { FIELD(only), FIELD(owned), FIELD(rename), FIELD(recipes), FIELD(binds),
+                                FIELD(changes) };
 enum { NLISTS = sizeof lists / sizeof *lists };
 
 static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + lists[i]); }
@@ -607,6 +652,8 @@ int opts_parse(opts *o, const command *c, int argc, char **argv)
 
 void opts_free(opts *o)
 {
+    for (size_t i = 0; i < o->owned.count; i++)
+        free((char *)o->owned.items[i]);
     for (size_t i = 0; i < NLISTS; i++)
         free(list_at(o, i)->items);
     for (size_t i = 0; i < o->nformat_options; i++)

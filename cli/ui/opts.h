@@ -8,7 +8,8 @@
 #include "ui/say.h"
 
 typedef enum opt_id {
-    OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE,
+    OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_EXCLUDE, OPT_SORT, OPT_TREE,
+    OPT_TOLERANCE, OPT_RENAME, OPT_CAST, OPT_RECIPE,
     OPT_ROUND, OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE,
     OPT_ROTATE, OPT_DIALECT, OPT_REPORT, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN,
     OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_RAW,
@@ -25,7 +26,8 @@ typedef const opt_id *opt_list;
 
 /* The options that a topic of "tenon help" explains (ui/topics.c), so that a command's help fits a screen. */
 #define OPTS_SHAPES   OPT_SLICE, OPT_TRANSPOSE, OPT_RESHAPE, OPT_CONCAT, OPT_SPLIT
-#define OPTS_RULES    OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_LAYOUT, OPT_PAD, OPT_FORM
+#define OPTS_CHOICE   OPT_ONLY, OPT_EXCLUDE
+#define OPTS_RULES    OPTS_CHOICE, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_LAYOUT, OPT_PAD, OPT_FORM
 #define OPTS_CASTS    OPT_ROUND, OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX
 #define OPTS_QUANTIZE OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE, OPT_ROTATE, OPT_DIALECT, OPT_REPORT
 #define OPTS_DETAILS  OPT_ALIGN, OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_OPTION
@@ -48,10 +50,12 @@ enum {
     CAST_VIRTUAL, CAST_DEFAULTS
 };
 
+typedef enum sort_key { SORT_NONE, SORT_NAME, SORT_SIZE, SORT_TYPE, SORT_SHAPE } sort_key;
+
 typedef struct opts {
     bool long_list, json, full, drop_metadata, drop_names, dry_run, force, quiet,
         ignore_metadata, sidecar, strict, report, help;
-    bool binary, plan, raw, writable, in_place, verify;
+    bool tree, binary, plan, raw, writable, in_place, verify;
     const char *command;        /* its name */
     bool        given[OPT_COUNT];   /* options */
     const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket;
@@ -62,8 +66,12 @@ typedef struct opts {
     tn_keep     keep_encoding, keep_checksum;
     tn_encoding encoding;
     int         level;
+    sort_key    sort;
+    double      tolerance, relative;
     tn_checksum checksum;
-    text_list   only, rename, recipes;
+    text_list   only;           /* of --exclude, with "!" before it */
+    text_list   rename, recipes;
+    text_list   owned;          /* texts to be freed */
     tn_rule    *rules;          /* of --cast, --layout ..., in the order given */
     size_t      nrules;
     const char *cast_default;   /* the last option of --round, --overflow ... that was given, or NULL */

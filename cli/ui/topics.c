@@ -23,7 +23,9 @@ static const topic topics[] = {
                "matches GLOB, or without GLOB to all.  For each option the first matching rule\n"
                "wins.  Tensors without a match are left unchanged.  --cast, --recipe and\n"
                "--sparse share one list of rules.  In a GLOB * matches any text, ? one\n"
-               "character.",
+               "character.  re:EXPRESSION is a regular expression (POSIX, extended) that may\n"
+               "match anywhere in a name; in --rename NEW replaces the match, \\1 is a group:\n"
+               "--rename 're:^model\\.layers\\.([0-9]+)=blk.\\1'.",
       .options = OPTIONS(OPTS_RULES),
       .example = "  $ tenon convert in.safetensors out.zt --cast '*norm*=f32' --cast '*=bf16'" },
     { .name = "cast",
