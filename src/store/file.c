@@ -451,8 +451,11 @@ static tn_status probe_text(tn_file *f, uint64_t size, tn_error *err)
     return status;
 }
 
-static tn_status not_recognised(bool empty, const tn_format *named, tn_error *err)
+static tn_status not_recognised(const uint8_t *head, size_t n, const tn_format *named, tn_error *err)
 {
+    const char *foreign = tn_format_foreign(head, n);
+    if (foreign)
+        return tn_fail_at(err, TN_ERR_UNSUPPORTED, 0, "it is %s", foreign);
     if (named && !named->info.probes) {
         const char *name = named->info.name;
         tn_status status = tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_OPEN_FORMAT, name,
@@ -460,7 +463,7 @@ static tn_status not_recognised(bool empty, const tn_format *named, tn_error *er
         return tn_at_byte(status, 0, err);
     }
     return tn_fail_at(err, TN_ERR_UNSUPPORTED, 0,
-                      empty ? "the file is empty" : "not a container this build knows (see: tenon formats)");
+                      n == 0 ? "the file is empty" : "not a container this build knows (see: tenon formats)");
 }
 
 static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
@@ -488,7 +491,7 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
     const char *index_suffix = named ? named->info.index_suffix : NULL;
     if (!f->format && json && index_suffix && tn_ends_with(path, index_suffix))
         f->format = named;      /* to report what is wrong with it */
-    return f->format ? TN_OK : not_recognised(n == 0, named, err);
+    return f->format ? TN_OK : not_recognised(head, n, named, err);
 }
 
 /* Owns the source whatever happens. */

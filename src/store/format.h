@@ -78,4 +78,7 @@ const tn_format *tn_format_by_suffix(const char *path);
 /* The format that is most certain of these first bytes, or NULL. */
 const tn_format *tn_format_probe(const uint8_t *head, size_t n);
 
+/* What a file is that no format of this build reads, and what to do, by its first bytes; NULL: not known. */
+const char *tn_format_foreign(const uint8_t *head, size_t n);
+
 #endif

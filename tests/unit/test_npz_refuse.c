@@ -73,7 +73,9 @@ static void members_that_cannot_be_read_are_left_out(void)
         tn_buf_put(&b.bytes, a.bytes.data, a.bytes.size);
         tn_buf_put(&b.directory, a.directory.data, a.directory.size);
         end_archive(&a);
-        check_refused(&a, TN_ERR_UNSUPPORTED, strstr(left[i].text, ": ") + 2);
+        bool named = strstr(left[i].name, ".npy") != NULL;
+        check_refused(&a, TN_ERR_UNSUPPORTED,
+                      named ? strstr(left[i].text, ": ") + 2 : "it is a zip archive without NumPy arrays: ");
         add_array(&b, "good.npy", TN_ZIP_STORED, BYTES_24, numbers, 24);
         end_archive(&b);
         tn_file *f = open_bytes(&b.bytes);

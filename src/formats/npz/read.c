@@ -51,6 +51,7 @@ typedef struct reader {
     size_t           have;      /* how many of them are there */
     uint64_t         taken;     /* stored bytes of a deflated member that were decoded for them */
     uint64_t         comments;  /* bytes of comments in deflated members so far */
+    bool             has_arrays;    /* the name of some member says so */
     tn_error         left_out;  /* why the first skipped member is skipped, or status TN_OK */
     const char      *name;      /* tensor name in the header of the last array that has one, or NULL */
 } reader;
@@ -221,6 +222,7 @@ static tn_status read_member(reader *r, tn_error *err)
         return err->status;
     const tn_piece bytes = { .begin = m.local, .end = m.data + m.size, .number = r->nranges };
     r->ranges[r->nranges++] = (range){ bytes, m.name };
+    r->has_arrays |= is_npy_name(m.name);
     if (check_readable(&m, &why)) {
         skip_member(r, &m, &why);
         return TN_OK;
@@ -251,6 +253,17 @@ static tn_status check_overlaps(reader *r, tn_error *err)
     return TN_OK;
 }
 
+/* The archive of another program. */
+static tn_status name_foreign(const reader *r, tn_error *err)
+{
+    uint8_t head[256];
+    uint64_t size = tn_source_size(r->source);
+    size_t n = size < sizeof head ? (size_t)size : sizeof head;
+    TN_TRY(tn_source_read(r->source, 0, head, n, err));
+    const char *foreign = tn_format_foreign(head, n);
+    return foreign ? tn_fail_at(err, TN_ERR_UNSUPPORTED, 0, "it is %s", foreign) : TN_OK;
+}
+
 static tn_status read_members(reader *r, tn_error *err)
 {
     const tn_zip_directory *d = &r->directory;
@@ -265,6 +278,8 @@ static tn_status read_members(reader *r, tn_error *err)
                           "the archive's directory has %zu more bytes than its %zu members take",
                           tn_cur_left(&d->entries), count);
     TN_TRY(check_overlaps(r, err));
+    if (count && !r->has_arrays)
+        TN_TRY(name_foreign(r, err));
     if (!r->file->count && r->left_out.status)
         return tn_fail_at(err, r->left_out.status, r->left_out.offset, "%s", r->left_out.text);
     return TN_OK;

@@ -1,0 +1,156 @@
+/* formats/foreign.c - files that are no container of this build: what they are, and what to do.
+ *
+ * One row each; a row goes when a format reads it. */
+#include "base/text.h"
+#include "store/format.h"
+
+#include <string.h>
+
+typedef struct foreign {
+    const char *magic;          /* NULL: `is` tells alone */
+    size_t      length, at;
+    bool      (*is)(const uint8_t *head, size_t n);     /* what else must hold, or NULL */
+    const char *sentence;
+} foreign;
+
+/* ---- zip archives, by the name of their first member ---- */
+
+static tn_text first_member(const uint8_t *head, size_t n)
+{
+    enum { NAME_LENGTH = 26, NAME = 30 };
+    if (n < NAME)
+        return (tn_text){ 0 };
+    size_t length = (size_t)(head[NAME_LENGTH] | head[NAME_LENGTH + 1] << 8);
+    return (tn_text){ (const char *)head + NAME, length < n - NAME ? length : n - NAME };
+}
+
+/* FOLDER/data.pkl, FOLDER/data/0, FOLDER/version, FOLDER/byteorder, FOLDER/code/... */
+static bool is_torch_zip(const uint8_t *head, size_t n)
+{
+    static const char *const inside[] = { "data.pkl", "data/", "version", "byteorder", "code/", ".format_version",
+                                          ".data/", "constants.pkl" };
+    tn_text name = first_member(head, n);
+    const char *slash = name.len ? memchr(name.ptr, '/', name.len) : NULL;
+    for (size_t i = 0; slash && i < sizeof inside / sizeof *inside; i++) {
+        size_t left = name.len - (size_t)(slash + 1 - name.ptr), m = strlen(inside[i]);
+        if (left >= m && memcmp(slash + 1, inside[i], m) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_keras_zip(const uint8_t *head, size_t n)
+{
+    tn_text name = first_member(head, n);
+    return tn_text_is(name, "metadata.json") || tn_text_is(name, "config.json") ||
+           tn_text_is(name, "model.weights.h5");
+}
+
+/* ---- formats without a magic ---- */
+
+/* Fields of an ONNX model by number: their wire types, and -1 for those it does not have. */
+static bool is_onnx(const uint8_t *head, size_t n)
+{
+    static const int8_t wire[] = { -1, 0, 2, 2, 2, 0, 2, 2, 2 };
+    size_t pos = 0, fields = 0;
+    while (pos < n && n - pos >= 2) {
+        unsigned tag = head[pos] >> 3, type = head[pos] & 7;
+        bool known = (tag < sizeof wire && wire[tag] == (int)type) || (type == 2 && (tag == 14 || tag == 20));
+        if (!known || (!fields && tag != 1))
+            return false;
+        fields++;
+        uint64_t value = 0;
+        unsigned shift = 0;
+        for (pos++; pos < n && shift < 63; shift += 7) {
+            value |= (uint64_t)(head[pos] & 0x7f) << shift;
+            if (!(head[pos++] & 0x80))
+                break;
+        }
+        if (tag == 1 && (value < 1 || value > 127))
+            return false;
+        if (type == 2 && value >= n - pos)
+            break;              /* goes on beyond what is here */
+        pos += type == 2 ? (size_t)value : 0;
+    }
+    return fields >= 2;
+}
+
+static bool has_word(const uint8_t *head, size_t n, const char *word)
+{
+    size_t m = strlen(word), i = 0;
+    while (i < m && i < n && tn_lower((char)head[i]) == word[i])
+        i++;
+    return i == m;
+}
+
+static bool is_page(const uint8_t *head, size_t n)
+{
+    size_t i = n >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    while (i < n && tn_is_space((char)head[i]))
+        i++;
+    return has_word(head + i, n - i, "<!doctype html") || has_word(head + i, n - i, "<html") ||
+           has_word(head + i, n - i, "<?xml");
+}
+
+/* Behind a block of the user's own. */
+static bool is_later_hdf5(const uint8_t *head, size_t n)
+{
+    for (size_t at = 512; at < n && n - at >= 8; at *= 2)
+        if (memcmp(head + at, "\x89HDF\r\n\x1a\n", 8) == 0)
+            return true;
+    return false;
+}
+
+/* A protocol from 2 to 5 and then an opcode that begins an object. */
+static bool is_pickle(const uint8_t *head, size_t n)
+{
+    return n > 2 && head[1] >= 2 && head[1] <= 5 && memchr("}](\x8a\x95" "c)l", head[2], 8);
+}
+
+#define HDF5 "an HDF5 file, which this version does not read: in Python, h5py reads its arrays and " \
+             "safetensors.numpy.save_file() writes them (Keras: save each array of model.get_weights())"
+#define MAGIC(text) text, sizeof text - 1
+
+static const foreign table[] = {        /* the first that fits is taken */
+    { MAGIC("GGUF"), 0, NULL,
+      "a GGUF file (llama.cpp), which this version does not read: use the safetensors files of the model" },
+    { MAGIC("PK\3\4"), 0, is_torch_zip,
+      "a PyTorch checkpoint (zip), which this version does not read: in Python, load it with torch.load() and "
+      "write its tensors with safetensors.torch.save_file()" },
+    { MAGIC("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"), 0, NULL,
+      "a PyTorch checkpoint of the format before 1.6 (pickle), which this version does not read: in Python, "
+      "load it with torch.load() and write its tensors with safetensors.torch.save_file()" },
+    { MAGIC("\x80"), 0, is_pickle,
+      "a Python pickle, which can run code and is never read: load it in Python if you trust it, and save its "
+      "arrays with numpy.savez()" },
+    { MAGIC("PK\3\4"), 0, is_keras_zip,
+      "a Keras model (zip), which this version does not read: in Python, save the arrays of "
+      "model.get_weights() with numpy.savez()" },
+    { MAGIC("PK\3\4"), 0, NULL,
+      "a zip archive without NumPy arrays: unpack it and name the tensor file that was in it" },
+    { MAGIC("\x89HDF\r\n\x1a\n"), 0, NULL, HDF5 },
+    { NULL, 0, 0, is_later_hdf5, HDF5 },
+    { MAGIC("TFL3"), 4, NULL,
+      "a TensorFlow Lite model, which this version does not read: use the checkpoint it was made of" },
+    { MAGIC("version https://git-lfs.github.com/spec/"), 0, NULL,
+      "a Git LFS pointer, not the file itself: fetch the file with \"git lfs pull\"" },
+    { MAGIC("\x1f\x8b"), 0, NULL, "a gzip file: unpack it first, as in \"gunzip FILE\"" },
+    { MAGIC("\x28\xb5\x2f\xfd"), 0, NULL, "a zstd file: unpack it first, as in \"zstd -d FILE\"" },
+    { NULL, 0, 0, is_page,
+      "an HTML or XML page, not a model: the download failed or needs a login; fetch the file again" },
+    { NULL, 0, 0, is_onnx,
+      "an ONNX model, which this version does not read: in Python, onnx.numpy_helper.to_array() gives its "
+      "tensors and safetensors.numpy.save_file() writes them" },
+};
+
+const char *tn_format_foreign(const uint8_t *head, size_t n)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const foreign *f = &table[i];
+        bool magic = f->at <= n && f->length <= n - f->at && (!f->length ||
+                     memcmp(head + f->at, f->magic, f->length) == 0);
+        if (magic && (!f->is || f->is(head, n)))
+            return f->sentence;
+    }
+    return NULL;
+}
