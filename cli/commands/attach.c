@@ -43,8 +43,7 @@ static int find_in_files(const opts *o, const tn_attachment *a, choice *c)
     }
     if (c->tensor)
         return EXIT_DONE;
-    say("%s: no file or tensor \"%s\" is offered", escaped(o->files[0]), escaped(name));
-    return EXIT_BAD;
+    return fail(EXIT_BAD, "%s: no file or tensor \"%s\" is offered", escaped(o->files[0]), escaped(name));
 }
 
 /* An item of that name comes first, then a tensor of that name in any file. */
@@ -81,9 +80,8 @@ static int dense_make(const opts *o, const tn_attached *item, dense *d)
     if (status != TN_OK)
         return say_error(o->files[0], &err);
     if (!d->part.data && d->part.nbytes > 0) {
-        say("%s: tensor \"%s\" is in memory that the CPU cannot access", escaped(o->files[0]),
-            escaped(item->name));
-        return EXIT_BAD;
+        return fail(EXIT_BAD, "%s: tensor \"%s\" is in memory that the CPU cannot access",
+                    escaped(o->files[0]), escaped(item->name));
     }
     if (!d->part.array.stride)
         return EXIT_DONE;
@@ -100,23 +98,6 @@ static void dense_free(const tn_attached *item, dense *d)
     free(d->copy);
 }
 
-/* Joins the lines of an indented document; its strings have no line breaks. */
-static void json_on_one_line(char *json)
-{
-    char *to = json;
-    for (const char *from = json; *from; from++) {
-        if (*from != '\n') {
-            *to++ = *from;
-            continue;
-        }
-        while (from[1] == ' ')
-            from++;
-        if (from[1] && to > json && to[-1] == ',')
-            *to++ = ' ';
-    }
-    *to = '\0';
-}
-
 static int json_tensor(const opts *o, const tn_attached *item)
 {
     char *json;
@@ -124,11 +105,10 @@ static int json_tensor(const opts *o, const tn_attached *item)
     tn_error err;
     if (tn_descriptors_write(item->descriptor, 1, false, &json, &size, &err) != TN_OK)
         return say_error(o->files[0], &err);
-    json_on_one_line(json);
     json_open('{');
     json_text_field("tensor", item->name);
     json_key("descriptor");
-    json_word(json);
+    json_lines(json);
     json_close('}');
     json_end();
     free(json);
@@ -310,7 +290,7 @@ static int say_saved(const opts *o, size_t n, tn_status status, const tn_error *
     if (o->json) {
         json_open('{');
         json_text_field("file", o->out);
-        json_text_field("error", status == TN_OK ? NULL : error_text(o->out, err));
+        json_error_field(o->out, status == TN_OK ? NULL : err);
         json_uint_field("tensors", n);
         json_close('}');
         json_end();
@@ -361,8 +341,7 @@ static int save(const opts *o, const tn_attachment *a, choice *c)
     if (!c->item && files > 0 && count > 1)
         return usage_error("attach", "--out saves one file, but %zu are offered: name one", count);
     if (!c->item && count == 0) {
-        say("%s: nothing is offered", escaped(o->files[0]));
-        return EXIT_BAD;
+        return fail(EXIT_BAD, "%s: nothing is offered", escaped(o->files[0]));
     }
     if (!c->item && files == 1)
         c->item = tn_attached_at(a, 0);
@@ -416,9 +395,8 @@ static int check_whole(const opts *o, const tn_attachment *a, int code)
     const tn_attached *item;
     for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
         if (tn_buffer_broken(item->buffer)) {
-            say("%s: %s: the file was truncated while it was read", escaped(o->files[0]),
-                escaped(item->name));
-            code = worse(code, EXIT_BAD);
+            code = fail(worse(code, EXIT_BAD), "%s: %s: the file was truncated while it was read",
+                        escaped(o->files[0]), escaped(item->name));
         }
     }
     return code;

@@ -351,7 +351,7 @@ static int check_document(checking *c, document *d)
         status = check_descriptors(c, d, &err);
     if (json) {
         json_close(']');
-        json_text_field("error", status == TN_OK ? NULL : error_text(d->path, &err));
+        json_error_field(d->path, status == TN_OK ? NULL : &err);
         json_uint_field("level", (uint64_t)d->level);
         json_uint_field("wrong", d->wrong);
         json_uint_field("remarks", d->remarks);

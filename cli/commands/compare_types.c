@@ -52,15 +52,18 @@ static int add_candidate(contest *c, const char *list, const char *at, size_t n)
     c->count++;
     if (tn_datatype_load(one->text, &one->datatype, &err) != TN_OK) {
         int code = worse(EXIT_USAGE, exit_code(err.status));
-        say("--types \"%s\": the type at character %zu: %s%s", escaped(list), character(list, at),
-            error_line(&err), code == EXIT_USAGE ? " (see: tenon datatypes)" : "");
-        return code;
+        tn_nearest nearest = { .word = one->text };
+        const tn_datatype_name *name;
+        for (size_t i = 0; (name = tn_datatype_at(i)); i++)
+            tn_nearest_offer(&nearest, name->name);
+        return fail_by(code, &err, "--types \"%s\": the type at character %zu: %s%s%s", escaped(list),
+                       character(list, at), error_line(&err), did_you_mean(&nearest),
+                       code == EXIT_USAGE ? " (see: tenon datatypes)" : "");
     }
     for (const candidate *other = c->candidates; other < one; other++) {
         if (strcmp(tn_datatype_text(other->datatype), tn_datatype_text(one->datatype)) == 0) {
-            say("--types \"%s\": \"%s\" at character %zu is the same as \"%s\" before it", escaped(list),
-                escaped(one->text), character(list, at), escaped(other->text));
-            return EXIT_USAGE;
+            return fail(EXIT_USAGE, "--types \"%s\": \"%s\" at character %zu is the same as \"%s\" before it",
+                        escaped(list), escaped(one->text), character(list, at), escaped(other->text));
         }
     }
     return EXIT_DONE;
@@ -173,7 +176,7 @@ static void json_results(const contest *c, const tn_error *err)
 {
     json_open('{');
     json_text_field("file", c->o->files[0]);
-    json_text_field("error", err ? error_text(c->o->files[0], err) : NULL);
+    json_error_field(c->o->files[0], err);
     json_key("types");
     json_open('[');
     for (size_t i = 0; i < c->count && !err; i++)

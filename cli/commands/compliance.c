@@ -41,11 +41,11 @@ static void begin(review *r)
     }
 }
 
-static void end(review *r, tn_status status, int asked, int reached, const char *why)
+static void end(review *r, tn_status status, int asked, int reached, const tn_error *why)
 {
     if (r->o->json) {
         json_close(']');
-        json_text_field("error", why);
+        json_error_field(NULL, why);
         json_uint_field("asked", (uint64_t)asked);
         json_uint_field("reached", (uint64_t)reached);
         json_close('}');
@@ -70,7 +70,7 @@ static int run(const opts *o)
     signals_catch();            /* temporary files are removed before a signal takes effect */
     begin(&r);
     tn_status status = compliance_run(asked, report, &r, &reached, &err);
-    end(&r, status, asked, reached, status == TN_OK ? NULL : error_line(&err));
+    end(&r, status, asked, reached, status == TN_OK ? NULL : &err);
     if (status != TN_OK)
         return say_error(NULL, &err);
     return reached >= asked ? EXIT_DONE : EXIT_BAD;

@@ -8,13 +8,15 @@
 #include "ui/text.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 typedef struct job {
     progress    bar;            /* first: progress_step() takes the context as its own */
     const opts *o;
     const rule_list *rules;
     table       plan;           /* of a dry run */
-    const char *headings[9];    /* of the plan, NULL-terminated */
+    const char *headings[10];   /* of the plan, NULL-terminated */
+    uint64_t    memory;         /* of a thread, as planned */
     report      done;           /* --report */
 } job;
 
@@ -51,6 +53,7 @@ static void json_plan_row(const tn_planned *planned)
     for (size_t i = 0; i < planned->nsources; i++)
         json_text(planned->sources[i]->name);
     json_close(']');
+    json_text_field("steps", planned->steps);
     json_text_field("from", from ? from->name : NULL);
     json_text_field("dtype", info ? info->name : NULL);
     json_text_field("form", form_name(planned));
@@ -121,17 +124,20 @@ static void plan_row(void *context, const tn_planned *planned)
     table_cell(&j->plan, human_size(planned->nbytes).s);
     table_cell(&j->plan, tn_encoding_name(planned->encoding) ? tn_encoding_name(planned->encoding) : "?");
     table_cell(&j->plan, checksum_text(planned->checksum));
+    if (j->rules->count)
+        table_cell(&j->plan, *planned->steps ? planned->steps : "-");
     source_notes(&j->plan, planned);
 }
 
 static void plan_begin(job *j)
 {
     static const char *const all[] = { "name", "from", "type", "layout", "shape", "size", "encoding",
-                                       "checksum" };
+                                       "checksum", "steps" };
     size_t n = 0;
     uint32_t right = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if ((i == 1 && !rules_have(j->rules, "cast")) || (i == 3 && !shows_layout(j)))
+        if ((i == 1 && !rules_have(j->rules, "cast")) || (i == 3 && !shows_layout(j)) ||
+            (i == 8 && !j->rules->count))
             continue;
         right |= i == 5 ? 1u << n : 0;
         j->headings[n++] = all[i];
@@ -190,6 +196,7 @@ static tn_status run_dry(job *j, const tn_file *file, const tn_convert_options *
     tn_status status = tn_plan_make(file, output_of(j->o), options, &plan, err);
     progress_end(&j->bar);
     plan_end(j, status);
+    j->memory = tn_plan_memory(plan, 1);
     if (status == TN_OK && j->o->json)
         json_pieces(j->o, plan);
     if (status == TN_OK)
@@ -200,23 +207,32 @@ static tn_status run_dry(job *j, const tn_file *file, const tn_convert_options *
 
 /* ---- the run ---- */
 
-static void json_result(const opts *o, const tn_convert_result *result, double seconds)
+static bool output_exists(const opts *o) { return access(output_of(o), F_OK) == 0; }
+
+static void json_result(const job *j, const tn_convert_result *result, double seconds)
 {
     json_uint_field("tensors", result->tensors);
     json_uint_field("bytes_in", result->bytes_in);
     json_uint_field("bytes_out", result->bytes_out);
-    if (!o->dry_run) {
+    if (!j->o->dry_run) {
         json_key("seconds");
         json_double(seconds);
+        return;
     }
+    json_uint_field("thread_memory", j->memory);
+    json_bool_field("exists", output_exists(j->o));
 }
 
-static void say_result(const opts *o, const tn_convert_result *result, double seconds)
+static void say_result(const job *j, const tn_convert_result *result, double seconds)
 {
+    const opts *o = j->o;
     const char *path = escaped(output_of(o));
     if (o->dry_run) {
-        out("%s: %s, %s%s would be written\n", path, counted(result->tensors, "tensor").s,
-            o->encoding == TN_ENCODING_ZSTD ? "at most " : "", human_size(result->bytes_out).s);
+        out("%s: %s, %s%s would be written; about %s of memory per thread\n", path,
+            counted(result->tensors, "tensor").s, o->encoding == TN_ENCODING_ZSTD ? "at most " : "",
+            human_size(result->bytes_out).s, human_size(j->memory).s);
+        if (!o->force && output_exists(o))
+            out("%s exists: --force replaces it\n", path);
         return;
     }
     if (o->quiet)
@@ -239,7 +255,7 @@ tn_create_options create_options(const opts *o)
     return (tn_create_options){
         .size = sizeof(tn_create_options),
         .format = o->to,
-        .replace = o->force,
+        .replace = o->force || o->dry_run,     /* which replaces nothing */
         .drop_metadata = o->drop_metadata,
         .drop_names = o->drop_names,
         .format_options = o->format_options,
@@ -301,12 +317,12 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
     if (o->report)
         report_end(&j.done, status == TN_OK);
     if (o->json) {
-        json_text_field("error", status == TN_OK ? NULL : error_line(&err));
-        json_result(o, &result, seconds);
+        json_error_field(NULL, status == TN_OK ? NULL : &err);
+        json_result(&j, &result, seconds);
         json_close('}');
         json_end();
     } else if (status == TN_OK) {
-        say_result(o, &result, seconds);
+        say_result(&j, &result, seconds);
     }
     return status == TN_OK ? EXIT_DONE : say_error(NULL, &err);
 }

@@ -1,4 +1,5 @@
 /* cli/commands/describe.c - the WIA-AI-011 descriptors of tensors. */
+#include "ui/json.h"
 #include "ui/opts.h"
 #include "ui/progress.h"
 #include "ui/text.h"
@@ -69,6 +70,16 @@ static void collection_free(collection *c)
     free(c->copies);
 }
 
+static void json_written(const char *path, size_t count, size_t size)
+{
+    json_open('{');
+    json_text_field("file", path);
+    json_uint_field("count", count);
+    json_uint_field("bytes", size);
+    json_close('}');
+    json_end();
+}
+
 static int write_sidecar(const opts *o, const collection *c)
 {
     static const char suffix[] = ".wia.json";
@@ -85,10 +96,35 @@ static int write_sidecar(const opts *o, const collection *c)
     int code = EXIT_DONE;
     if (status != TN_OK)
         code = say_error(path, &err);
+    else if (o->json)
+        json_written(path, c->count, size);
     else if (!o->quiet)
         fprintf(stderr, "%s: %s, %s\n", escaped(path), counted(c->count, "descriptor").s, human_size(size).s);
     free(path);
     return code;
+}
+
+/* With --json: an object that has the list. */
+static int print_json(const opts *o, const collection *c)
+{
+    json_open('{');
+    json_text_field("file", o->files[0]);
+    json_key("descriptors");
+    json_open('[');
+    for (size_t from = 0; from < c->count; from += PIECE) {
+        size_t n = c->count - from < PIECE ? c->count - from : PIECE, size;
+        char *json;
+        tn_error err;
+        if (tn_descriptors_write(c->items + from, n, true, &json, &size, &err) != TN_OK)
+            return say_error(o->files[0], &err);
+        *strrchr(json, ']') = '\0';
+        json_lines(strchr(json, '[') + 1);
+        free(json);
+    }
+    json_close(']');
+    json_close('}');
+    json_end();
+    return EXIT_DONE;
 }
 
 /* Items [from, from + n) of the list; only the first and the last piece have its brackets. */
@@ -129,6 +165,13 @@ static int print(const opts *o, const collection *c)
     return EXIT_DONE;
 }
 
+static int put(const opts *o, const collection *c)
+{
+    if (o->sidecar)
+        return write_sidecar(o, c);
+    return o->json ? print_json(o, c) : print(o, c);
+}
+
 static int run(const opts *o)
 {
     if (o->force && !o->sidecar)
@@ -141,7 +184,7 @@ static int run(const opts *o)
     collection c = { 0 };
     code = collect(&c, o, file);
     if (code == EXIT_DONE)
-        code = o->sidecar ? write_sidecar(o, &c) : print(o, &c);
+        code = put(o, &c);
     collection_free(&c);
     tn_close(file);
     return code;
@@ -159,7 +202,7 @@ const command cmd_describe = {
     .example = "  $ tenon describe model.zt conv1.weight",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPTIONS(OPT_SIDECAR, OPT_MAX_BYTES, OPT_FORCE, OPT_QUIET, OPT_FROM, OPT_IO),
+    .accepts = OPTIONS(OPT_SIDECAR, OPT_JSON, OPT_MAX_BYTES, OPT_FORCE, OPT_QUIET, OPT_FROM, OPT_IO),
     .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,

@@ -350,7 +350,7 @@ static int compare(comparison *c)
     progress_end(&c->bar);
     if (c->o->json) {
         json_close(']');
-        json_text_field("error", status == TN_OK ? NULL : error_line(&err));
+        json_error_field(NULL, status == TN_OK ? NULL : &err);
     }
     if (status == TN_OK)
         summary(c, different);

@@ -171,7 +171,7 @@ static void say_result(const opts *o, const tn_export_result *r)
 static void json_result(const opts *o, tn_status status, const tn_export_result *r, const tn_error *err)
 {
     static const char *const source[] = { ".c", ".h" }, *const image[] = { ".bin", ".h" };
-    json_text_field("error", status == TN_OK ? NULL : error_line(err));
+    json_error_field(NULL, status == TN_OK ? NULL : err);
     if (status == TN_OK)
         json_sections(o, r);
     json_key("files");

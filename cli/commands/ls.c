@@ -363,7 +363,7 @@ int list_file(const opts *o, const char *path, const tn_file *file)
     else if (status == TN_OK)
         list_text(o, file, &c);
     chosen_free(&c);
-    return status == TN_OK ? EXIT_DONE : say_error(path, &err);
+    return status == TN_OK ? EXIT_DONE : refuse_file(o, path, &err);
 }
 
 void list_heading(const opts *o, const char *path, bool *listed)

@@ -1,4 +1,5 @@
 /* cli/commands/serve.c - offers the tensors of files to other processes. */
+#include "ui/json.h"
 #include "ui/opts.h"
 #include "ui/text.h"
 
@@ -217,6 +218,31 @@ static void say_ready(const opts *o, size_t tensors, uid_t self, const char *how
     free(who);
 }
 
+static void json_ids(const char *key, const id_list *ids)
+{
+    json_key(key);
+    json_open('[');
+    for (size_t i = 0; i < ids->count; i++)
+        json_uint(ids->items[i]);
+    json_close(']');
+}
+
+static void json_ready(const opts *o, size_t tensors, const char *how)
+{
+    json_open('{');
+    json_text_field("socket", o->socket);
+    json_uint_field("files", o->nfiles);
+    json_uint_field("tensors", tensors);
+    json_ids("users", &o->uids);
+    json_ids("groups", &o->gids);
+    json_bool_field("writable", o->writable);
+    json_bool_field("in_place", o->in_place);
+    json_text_field("confined", how);
+    json_close('}');
+    json_end();
+    out_flush();
+}
+
 static int answer(const opts *o, tn_offer *offer, size_t tensors)
 {
     tn_error err, why;
@@ -224,7 +250,9 @@ static int answer(const opts *o, tn_offer *offer, size_t tensors)
     uid_t self = geteuid();     /* before confining, which forbids the call */
     if (tn_offer_confine(offer, &how, &why) != TN_OK)
         say("%s: not confined: %s", escaped(o->socket), why.text);
-    if (!o->quiet)
+    if (o->json)
+        json_ready(o, tensors, how);
+    else if (!o->quiet)
         say_ready(o, tensors, self, how);
     if (tn_offer_run(offer, &err) != TN_OK)
         return say_error(o->socket, &err);
@@ -240,8 +268,7 @@ static int serve(const opts *o, tn_offer *offer)
     for (size_t i = 0; i < o->nfiles && code == EXIT_DONE && !stopped; i++)
         code = offer_file(o, offer, o->files[i], &tensors);
     if (code == EXIT_DONE && o->writable && tensors == 0 && !stopped) {
-        say("%s: no dense tensor to offer", escaped(o->files[0]));
-        code = EXIT_BAD;
+        code = fail(EXIT_BAD, "%s: no dense tensor to offer", escaped(o->files[0]));
     }
     return code == EXIT_DONE && !stopped ? answer(o, offer, tensors) : code;
 }
@@ -284,7 +311,7 @@ const command cmd_serve = {
     .min_files = 1,
     .max_files = SIZE_MAX,
     .accepts = OPTIONS(OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE, OPT_MEMORY,
-                       OPT_MAX_BYTES, OPT_QUIET, OPT_FROM, OPT_IO),
+                       OPT_MAX_BYTES, OPT_QUIET, OPT_JSON, OPT_FROM, OPT_IO),
     .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,

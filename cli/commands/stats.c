@@ -154,7 +154,7 @@ static void json_tensor(const char *path, const tn_tensor *tensor, const tn_stat
     json_text_field("name", tensor->name);
     json_text_field("dtype", info ? info->name : NULL);
     json_shape_field("shape", tensor->rank, tensor->shape);
-    json_text_field("error", why ? error_text(path, why) : NULL);
+    json_error_field(path, why);
     if (!why)
         json_figures(s);
     json_close('}');

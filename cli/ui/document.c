@@ -246,7 +246,7 @@ int document_list(const opts *o, const char *path, bool *listed, const tn_error 
 {
     tn_descriptors *set = o->from && strcmp(o->from, "raw") != 0 ? NULL : read_right(path);
     if (!set)
-        return say_error(path, why);
+        return refuse_file(o, path, why);
     if (o->json) {
         list_json(path, set, why);
     } else {

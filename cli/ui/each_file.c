@@ -30,7 +30,7 @@ static int one_file(const opts *o, const file_task *task, const char *path, cons
     }
     int code = file ? task->visit(o, path, file, &err) : open_and_visit(o, task, path, shown, &err);
     if (o->json) {
-        json_text_field("error", err.status != TN_OK ? error_text(path, &err) : NULL);
+        json_error_field(path, err.status != TN_OK ? &err : NULL);
         if (task->judges)
             json_bool_field("ok", code == EXIT_DONE);
         json_close('}');
@@ -55,4 +55,16 @@ int each_file(const opts *o, const file_task *task)
     for (size_t i = 0; i < o->nfiles && !signals_came(); i++)
         code = worse(code, one_file(o, task, o->files[i], NULL, &shown));
     return code;
+}
+
+int refuse_file(const opts *o, const char *path, const tn_error *err)
+{
+    if (o->json) {
+        json_open('{');
+        json_text_field("file", path);
+        json_error_field(path, err);
+        json_close('}');
+        json_end();
+    }
+    return say_error(path, err);
 }

@@ -22,4 +22,7 @@ int each_file(const opts *o, const file_task *task);
 /* The same for one that is open already, without a heading. */
 int visit_open_file(const opts *o, const file_task *task, const char *name, const tn_file *file);
 
+/* Says why a file could not be taken, with --json also in an object of its own; returns the exit code. */
+int refuse_file(const opts *o, const char *path, const tn_error *err);
+
 #endif

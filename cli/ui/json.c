@@ -9,6 +9,9 @@
 #include <string.h>
 
 static bool comma_due;
+static bool has_told;           /* why the command fails */
+static char closing[16];        /* of what is open */
+static size_t depth;
 
 static void begin_value(void)
 {
@@ -22,10 +25,12 @@ void json_open(char bracket)
     begin_value();
     out_bytes(&bracket, 1);
     comma_due = false;
+    closing[depth++ % sizeof closing] = bracket == '{' ? '}' : ']';
 }
 
 void json_close(char bracket)
 {
+    depth--;
     out_bytes(&bracket, 1);
     comma_due = true;
 }
@@ -128,6 +133,29 @@ void json_word(const char *json)
     out_text(json);
 }
 
+/* Joins the lines of an indented document; its strings have no line breaks. */
+static void put_on_one_line(char *json)
+{
+    char *to = json;
+    for (const char *from = json; *from; from++) {
+        if (*from != '\n') {
+            *to++ = *from;
+            continue;
+        }
+        while (from[1] == ' ')
+            from++;
+        if (from[1] && to > json && to[-1] == ',')
+            *to++ = ' ';
+    }
+    *to = '\0';
+}
+
+void json_lines(char *json)
+{
+    put_on_one_line(json);
+    json_word(json);
+}
+
 void json_uint(uint64_t value)
 {
     char digits[24];
@@ -208,4 +236,75 @@ void json_shape_field(const char *key, uint32_t rank, const int64_t *shape)
 {
     json_key(key);
     json_shape(rank, shape);
+}
+
+/* ---- errors ---- */
+
+static const char *status_name(tn_status status, int code)
+{
+    static const char *const names[] = {
+        [TN_ERR_NOMEM] = "nomem",       [TN_ERR_IO] = "io",             [TN_ERR_CANCELLED] = "cancelled",
+        [TN_ERR_TRUNCATED] = "truncated", [TN_ERR_CORRUPT] = "corrupt", [TN_ERR_UNSUPPORTED] = "unsupported",
+        [TN_ERR_LIMIT] = "limit",       [TN_ERR_CHECKSUM] = "checksum", [TN_ERR_LOSS] = "loss",
+        [TN_ERR_ARGUMENT] = "argument", [TN_ERR_EXISTS] = "exists",     [TN_ERR_CHANGED] = "changed",
+    };
+    static const char *const of_codes[] = { [EXIT_BAD] = "input", [EXIT_USAGE] = "argument",
+                                            [EXIT_SYSTEM] = "io" };
+    if (status != TN_OK && (size_t)status < sizeof names / sizeof *names && names[status])
+        return names[status];
+    return of_codes[code];
+}
+
+static void json_text_or_null(const char *key, const char *text)
+{
+    json_text_field(key, *text ? text : NULL);
+}
+
+static void json_error(const char *path, const tn_error *err, const char *message, int code)
+{
+    tn_error shown = *err;
+    if (path && !shown.file[0])
+        tn_escape(shown.file, sizeof shown.file, path, strlen(path));
+    json_open('{');
+    json_text_field("status", status_name(err->status, code));
+    json_uint_field("exit", (uint64_t)code);
+    json_text_or_null("file", shown.file);
+    json_text_or_null("tensor", shown.tensor);
+    json_key("offset");
+    if (shown.offset == TN_NO_OFFSET)
+        json_word("null");
+    else
+        json_uint(shown.offset);
+    json_text_field("text", shown.text);
+    json_text_field("reason", reason_name(shown.reason));
+    json_text_or_null("value", shown.value);
+    json_text_field("message", message ? message : error_line(&shown));
+    json_close('}');
+}
+
+void json_error_field(const char *path, const tn_error *err)
+{
+    json_key("error");
+    if (!err) {
+        json_word("null");
+        return;
+    }
+    json_error(path, err, NULL, exit_code(err->status));
+    has_told = true;
+}
+
+void json_failed(int code)
+{
+    const char *line;
+    const tn_error *err = failure(&line);
+    if (!err || (has_told && !depth))
+        return;
+    while (depth > 1)
+        json_close(closing[(depth - 1) % sizeof closing]);
+    if (!depth)
+        json_open('{');
+    json_key("error");
+    json_error(NULL, err, line, code);
+    json_close('}');
+    json_end();
 }

@@ -498,10 +498,8 @@ int usage_error(const char *command_name, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (*command_name)
-        say("%s: %s (see \"tenon %s --help\")", command_name, text, command_name);
-    else
-        say("%s (see \"tenon --help\")", text);
-    return EXIT_USAGE;
+        return fail(EXIT_USAGE, "%s: %s (see \"tenon %s --help\")", command_name, text, command_name);
+    return fail(EXIT_USAGE, "%s (see \"tenon --help\")", text);
 }
 
 /* A list may be NULL: empty. */
@@ -512,14 +510,20 @@ static bool is_among(opt_list options, opt_id id)
     return options && *options == id;
 }
 
-static bool accepted(const command *c, opt_id id) { return id == OPT_HELP || is_among(c->accepts, id); }
+bool command_takes(const command *c, opt_id id) { return id == OPT_HELP || is_among(c->accepts, id); }
+
+option_text option_at(opt_id id)
+{
+    const option_row *row = &rows[id];
+    return (option_text){ row->name, row->value, row->help, row->letter };
+}
 
 /* The first command that takes an option of this name, or NULL. */
 static const command *command_with(const char *name)
 {
     for (const command *const *c = commands; *c; c++)
         for (opt_id id = 0; id < OPT_HELP; id++)
-            if (rows[id].name && strcmp(rows[id].name, name) == 0 && accepted(*c, id))
+            if (rows[id].name && strcmp(rows[id].name, name) == 0 && command_takes(*c, id))
                 return *c;
     return NULL;
 }
@@ -536,7 +540,7 @@ static int unknown_option(const command *c, const char *word)
         { "--btf-coo-code", "btf.coo-code=1" },
         { "--mtx-symmetric", "mtx.symmetric=yes" },
     };
-    for (size_t i = 0; i < sizeof moved / sizeof *moved && accepted(c, OPT_OPTION); i++)
+    for (size_t i = 0; i < sizeof moved / sizeof *moved && command_takes(c, OPT_OPTION); i++)
         if (strncmp(word, moved[i][0], strlen(moved[i][0])) == 0)
             return usage_error(c->name, "%s is now --option %s", moved[i][0], moved[i][1]);
     const command *other = command_with(name);
@@ -544,7 +548,7 @@ static int unknown_option(const command *c, const char *word)
         return usage_error(c->name, "no option --%s here, but \"tenon %s\" has it", name, other->name);
     tn_nearest nearest = { .word = name };
     for (opt_id id = 0; id < OPT_COUNT; id++)
-        if (rows[id].name && accepted(c, id))
+        if (rows[id].name && command_takes(c, id))
             tn_nearest_offer(&nearest, rows[id].name);
     if (!nearest.found)
         return usage_error(c->name, "unknown option %s", escaped(word));
@@ -556,7 +560,7 @@ static void make_getopt_tables(const command *c, struct option *longs, char *sho
 {
     *shorts++ = ':';            /* tell a missing value from an unknown option */
     for (opt_id id = 0; id < OPT_COUNT; id++) {
-        if (!accepted(c, id))
+        if (!command_takes(c, id))
             continue;
         int argument = rows[id].value ? required_argument : no_argument;
         if (rows[id].name)

@@ -102,9 +102,21 @@ typedef struct command {
 
 extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_quantize, cmd_dequantize,
     cmd_export_c, cmd_compare_types, cmd_diff, cmd_meta, cmd_describe, cmd_check, cmd_serve, cmd_attach,
-    cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version;
+    cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version, cmd_help;
 
 extern const command *const commands[];     /* all, in the order of help; NULL after the last */
+
+/* Other names of commands, for those who try them; a name that is NULL follows the last. */
+typedef struct command_alias {
+    const char *name, *command;
+    const char *option;         /* given first, or NULL */
+} command_alias;
+extern const command_alias aliases[];
+const command_alias *find_alias(const char *name);
+
+/* Prints what could follow the words that were typed, one per line with a tab and its meaning, for the shell
+ * (commands/complete.c); returns the exit code. */
+int complete(int nwords, char **words);
 
 /* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or
  * EXIT_USAGE after printing what is wrong. */
@@ -112,6 +124,22 @@ int  opts_parse(opts *o, const command *c, int argc, char **argv);
 void opts_free(opts *o);
 void command_help(const command *c);
 void out_options(opt_list options);     /* the list of a help text */
+
+/* What help says of an option. */
+typedef struct option_text {
+    const char *name;           /* without dashes; NULL: it has a letter only */
+    const char *value;          /* NULL: a flag */
+    const char *help;
+    char        letter;         /* or 0 */
+} option_text;
+option_text option_at(opt_id id);
+bool        command_takes(const command *c, opt_id id);
+
+/* The command of this name, or of this other name; NULL: there is none. */
+const command *find_command(const char *name);
+
+/* ": did you mean ...?", or "". */
+const char *nearest_command(const char *name);
 
 /* The name of the first of these options that was given, or NULL. */
 const char *first_given(const opts *o, opt_list options);

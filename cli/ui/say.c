@@ -39,6 +39,50 @@ void say(const char *format, ...)
 
 /* ---- errors ---- */
 
+static tn_error why_failed;     /* the last one counts */
+static bool has_failed;
+static char message[TN_ERROR_LINE + 200];      /* the line that was said */
+
+static int fail_with(int code, const tn_error *err, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    why_failed = *err;
+    has_failed = true;
+    vsnprintf(why_failed.text, sizeof why_failed.text, format, again);
+    snprintf(message, sizeof message, "%s", why_failed.text);
+    va_end(again);
+    out_flush();
+    fputs("tenon: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    return code;
+}
+
+int fail(int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    code = fail_with(code, &(tn_error){ .status = TN_OK, .offset = TN_NO_OFFSET }, format, args);
+    va_end(args);
+    return code;
+}
+
+int fail_by(int code, const tn_error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    code = fail_with(code, err, format, args);
+    va_end(args);
+    return code;
+}
+
+const tn_error *failure(const char **line)
+{
+    *line = message;
+    return has_failed ? &why_failed : NULL;
+}
+
 /* What a reason of the library is on the command line; %s is the value it advises. */
 static const char *const options_for[] = {
     [TN_REASON_NONE] = "",
@@ -73,6 +117,18 @@ static const char *const options_for[] = {
     [TN_REASON_TYPE] = "\"tenon types\" and \"tenon datatypes\" list what --cast takes",
     [TN_REASON_RENAME_BEFORE] = "\"tenon convert --rename\" first",
 };
+
+const char *reason_name(tn_reason reason)
+{
+    static const char *const names[] = {
+        "max_bytes", "replace", "drop_metadata", "drop_names", "form", "cast", "only", "rename",
+        "layout", "nan", "encoding", "checksum", "format", "open_format", "format_option", "shard_size",
+        NULL, "header", "jobs", "windows", "uids", "bind", "mli", "binary", "cast_before",
+        "form_before", "rename_before", "casts", NULL, NULL, NULL, "rules", "raw_codes", "type",
+    };
+    size_t row = (size_t)reason - 1;
+    return row < sizeof names / sizeof *names ? names[row] : NULL;
+}
 
 const char *option_for(tn_reason reason, const char *value)
 {
@@ -116,6 +172,9 @@ int say_error(const char *path, const tn_error *err)
     tn_error shown = *err;
     if (path && !shown.file[0])
         tn_escape(shown.file, sizeof shown.file, path, strlen(path));
+    why_failed = shown;
+    has_failed = true;
+    snprintf(message, sizeof message, "%s", error_line(&shown));
     if (err->status != TN_ERR_CANCELLED)
         say("%s", error_line(&shown));
     return exit_code(err->status);
@@ -145,7 +204,7 @@ const tn_tensor *find_tensor(const char *path, const tn_file *file, const char *
     for (size_t i = 0; !tensor && i < tn_file_count(file); i++)
         tn_nearest_offer(&nearest, tn_file_tensor(file, i)->name);
     if (!tensor)
-        say("%s: no tensor \"%s\"%s", escaped(path), escaped(name), did_you_mean(&nearest));
+        fail(EXIT_BAD, "%s: no tensor \"%s\"%s", escaped(path), escaped(name), did_you_mean(&nearest));
     return tensor;
 }
 

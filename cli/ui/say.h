@@ -28,6 +28,9 @@ const tn_tensor *find_tensor(const char *path, const tn_file *file, const char *
 /* Prints the warnings of an open file, one line each. */
 void say_warnings(const char *path, const tn_file *file);
 
+/* The name of a reason for programs, such as "max_bytes"; NULL of none. */
+const char *reason_name(tn_reason reason);
+
 /* The option that helps, as text to add: " (--form dense)", or "" where none does.  Good until the next
  * call. */
 const char *option_for(tn_reason reason, const char *value);
@@ -42,6 +45,18 @@ const char *error_text(const char *path, const tn_error *err);
 /* "tenon: " and the whole message; returns the exit code.  A cancelled operation says nothing.  `path` is the
  * file of an error that names none itself; may be NULL. */
 int say_error(const char *path, const tn_error *err);
+
+/* "tenon: TEXT", the reason why the command fails; returns `code`. */
+__attribute__((format(printf, 2, 3)))
+int fail(int code, const char *format, ...);
+
+/* The same because of an error of the library, whose status and reason it has. */
+__attribute__((format(printf, 3, 4)))
+int fail_by(int code, const tn_error *err, const char *format, ...);
+
+/* Why the command failed, and the line that was said, or NULL: a message alone has the status TN_OK and the
+ * text. */
+const tn_error *failure(const char **line);
 
 /* The same on stdout.  A write that fails is remembered, said and returned by
  * out_finish(): the exit code of what was asked for, or EXIT_SYSTEM. */

@@ -134,8 +134,12 @@ void out_topics(void)
         out("%s%s", i ? ", " : "", topics[i].name);
 }
 
-void offer_topics(tn_nearest *nearest)
+const char *topic_at(size_t i) { return i < NTOPICS ? topics[i].name : NULL; }
+
+const char *nearest_topic(const char *name)
 {
+    tn_nearest nearest = { .word = name };
     for (size_t i = 0; i < NTOPICS; i++)
-        tn_nearest_offer(nearest, topics[i].name);
+        tn_nearest_offer(&nearest, topics[i].name);
+    return did_you_mean(&nearest);
 }

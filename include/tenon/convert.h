@@ -32,6 +32,7 @@ typedef struct tn_planned {
     uint64_t         offset;    /* of the data in it; UINT64_MAX: not known before it is compressed */
     const tn_tensor *const *sources;    /* all, in the order in which they are joined */
     size_t           nsources;
+    const char      *steps;     /* what is done to it, in order: "slice, cast"; "": it is copied */
 } tn_planned;
 typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
 

@@ -43,6 +43,11 @@ TN_API size_t    tn_plan_count(const tn_plan *plan);
 /* Tells what a piece makes and costs.  TN_ERR_ARGUMENT: there is no such piece, or info->size is 0. */
 TN_API tn_status tn_plan_piece(const tn_plan *plan, size_t piece, tn_plan_piece_info *info, tn_error *err);
 
+/* About how many bytes of memory making the pieces takes at most with so many threads (0: one per core): the
+ * index, and what each thread has for itself.  Mapped files are not counted, nor windows for decoding
+ * (tn_set_window_memory()). */
+TN_API uint64_t  tn_plan_memory(const tn_plan *plan, unsigned jobs);
+
 /* Makes a piece; one that is made already is left as it is.  After a failure it may be tried again. */
 TN_API tn_status tn_plan_run(tn_plan *plan, size_t piece, tn_error *err);
 

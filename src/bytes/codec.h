@@ -63,6 +63,7 @@ typedef struct tn_codec {
     int       (*level_min)(void);
     int       (*level_max)(void);
     size_t    (*bound)(size_t n);
+    size_t    (*encode_memory)(int level);      /* of encode(), about */
     tn_status (*encode)(void *state, int level, tn_coding *coding, tn_error *err);
     tn_status (*stream_begin)(void *state, int level, uint64_t total, unsigned jobs, tn_error *err);
     tn_status (*stream_write)(void *state, const void *data, size_t n, tn_emit_fn emit, void *context,

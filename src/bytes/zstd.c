@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#define ZSTD_STATIC_LINKING_ONLY        /* for ZSTD_estimateCCtxSize() */
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -255,6 +256,6 @@ const tn_codec tn_codec_zstd = {
     .find_window = tn_zstd_largest_window,
     .decode_begin = decode_begin, .decode = decode, .decode_at_end = decode_at_end, .decode_end = decode_end,
     .level_min = ZSTD_minCLevel, .level_max = ZSTD_maxCLevel, .bound = ZSTD_compressBound,
-    .encode = encode,
+    .encode = encode, .encode_memory = ZSTD_estimateCCtxSize,
     .stream_begin = stream_begin, .stream_write = stream_write, .stream_end = stream_end,
 };

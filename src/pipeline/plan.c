@@ -266,6 +266,7 @@ static tn_status choose_tensors(tn_plan *c, tn_error *err)
         .view = { .file = c->in, .beside = c->out_path, .walk = &c->walk, .max_bytes = c->o.max_bytes },
         .arena = &c->arena,
         .index_type = c->writer->format->index_type, .reports = c->o.quantized != NULL,
+        .names_steps = c->o.plan != NULL,
     };
     TN_TRY(tn_select(&c->selection, c->in, &c->o, &c->walk, &c->arena, err));
     c->plans = calloc(c->walk.count + 1, sizeof *c->plans);     /* pages of plain tensors stay untouched */
@@ -442,7 +443,7 @@ static tn_status report_one(const tn_plan *c, size_t i, tn_error *err)
         .datatype = new.scaling ? new.scaling->datatype : NULL,
         .physical = first->padded ? first->padded->shape : NULL, .file = e->file,
         .offset = e->offset == TN_UNPLACED ? UINT64_MAX : e->offset,
-        .sources = sources, .nsources = nsources,
+        .sources = sources, .nsources = nsources, .steps = c->plans[i] ? c->plans[i]->steps : "",
     };
     for (uint32_t k = 0; k < new.nparts; k++)
         p.nbytes += new.parts[k].nbytes;
@@ -450,6 +451,28 @@ static tn_status report_one(const tn_plan *c, size_t i, tn_error *err)
         c->o.plan(c->o.context, &p);
     free(sources);
     return sources ? TN_OK : tn_fail_nomem(err);
+}
+
+/* What a thread has: windows of each step, or a small tensor whole; and while it encodes, input, output and
+ * the encoder. */
+static uint64_t thread_memory(const tn_plan *c)
+{
+    const tn_codec *codec = NULL;
+    int level = c->create.level;
+    for (size_t i = 0; i < c->writer->count && !codec; i++)
+        if (c->writer->entries[i].encoding != TN_ENCODING_RAW)
+            codec = tn_codec_of(c->writer->entries[i].encoding);
+    uint64_t windows = 2 * TN_SPAN;
+    return codec && codec->encode_memory ? windows + 2 * TN_ENCODE_WHOLE_MAX + codec->encode_memory(level)
+                                         : windows;
+}
+
+uint64_t tn_plan_memory(const tn_plan *c, unsigned jobs)
+{
+    enum { TENSOR = 1450 };     /* docs/limits.md */
+    if (!c)
+        return 0;
+    return (uint64_t)tn_file_count(c->in) * TENSOR + tn_jobs_for(jobs, UINT64_MAX) * thread_memory(c);
 }
 
 static tn_status report_plan(const tn_plan *c, tn_error *err)

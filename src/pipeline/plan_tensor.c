@@ -711,6 +711,25 @@ static tn_status describe_report(const tn_view *v, tn_arena *arena, tn_tensor_pl
     return plan->datatype ? TN_OK : tn_fail_nomem(err);
 }
 
+/* The names of its steps in their order, separated by commas. */
+static void put_steps(const tn_view *v, tn_buf *b)
+{
+    if (!v->ninputs)
+        return;
+    put_steps(v->input, b);
+    tn_buf_puts(b, b->size ? ", " : "");
+    tn_buf_puts(b, v->step->name);
+}
+
+static const char *steps_of(const tn_view *v, tn_arena *arena)
+{
+    tn_buf b = { 0 };
+    put_steps(v, &b);
+    const char *text = b.bad ? NULL : tn_arena_text(arena, b.size ? (const char *)b.data : "", b.size);
+    tn_buf_free(&b);
+    return text;
+}
+
 tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_arena *arena,
                            tn_tensor_plan *plan, tn_error *err)
 {
@@ -722,6 +741,8 @@ tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_aren
     plan->makes_parts = makes_parts(v);
     plan->is_formed = tn_find_step(v, &tn_step_form) != NULL;
     plan->is_new = plan->rules.origin || plan->makes_parts || plan->tensor.form != tn_stored_tensor(v)->form;
+    if (place->names_steps)
+        TN_NEED(plan->steps = steps_of(v, arena), err);
     return place->reports ? describe_report(v, arena, plan, err) : TN_OK;
 }
 

@@ -35,6 +35,7 @@ typedef struct tn_plan_place {
     tn_arena     *arena;            /* of cast plans */
     tn_dtype      index_type;       /* the only one that the output has for coordinates, or TN_UNKNOWN */
     bool          reports;          /* somebody wants to know what quantizing does */
+    bool          names_steps;      /* and what the steps are */
 } tn_plan_place;
 
 /* A tensor that is being planned. */
@@ -97,6 +98,7 @@ typedef struct tn_tensor_plan {
     bool            is_new;         /* nothing of it can be tied to the source */
     const char     *datatype;       /* of a report... */
     double          value_bits;     /* ...and the bits of a value */
+    const char     *steps;          /* their names, if somebody asks for them */
 } tn_tensor_plan;
 
 /* Describes a view for the plan, in the arena. */

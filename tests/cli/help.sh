@@ -16,11 +16,10 @@ for page in '' $commands $topics; do
 done
 
 # No option is left out: completion lists them all.
-. "$GOLDEN/../../cli/completion/tenon.bash"
 shared=$(for topic in $topics quantize; do tenon help $topic; done)
 for command in $commands; do
     page=$(tenon help $command)
-    for option in $(_tenon_options $command); do
+    for option in $(tenon complete $command - | cut -f 1); do
         grep -qE "^ +(-., )?$option( |,|\$)" <<<"$page $shared" || echo "help has no $option of $command"
     done
 done

@@ -228,6 +228,27 @@ static void pieces_say_what_they_cost(void)
     tn_piece_bytes = usual;
 }
 
+static uint64_t memory_of(const tn_file *f, const sample *s, unsigned jobs)
+{
+    tn_plan *plan = must_make(f, s, "out.zt", 1);
+    uint64_t bytes = tn_plan_memory(plan, jobs);
+    tn_plan_free(plan);
+    return bytes;
+}
+
+static void memory_grows_with_threads_and_compression_but_not_with_tensors(void)
+{
+    const sample plain = { .out = "out.zt" }, fast = { .create = { .encoding = TN_ENCODING_ZSTD, .level = 1 } },
+                 slow = { .create = { .encoding = TN_ENCODING_ZSTD, .level = 19 } };
+    write_input((tn_create_options){ 0 });
+    tn_file *f = open_file("in.zt");
+    uint64_t one = memory_of(f, &plain, 1), two = memory_of(f, &plain, 2);
+    CHECK(one > 1 << 20 && one < 8 << 20 && two > one && two < 2 * one);
+    CHECK(memory_of(f, &plain, 0) >= one && tn_plan_memory(NULL, 1) == 0);
+    CHECK(memory_of(f, &fast, 1) > one + (16 << 20) && memory_of(f, &slow, 1) > 2 * memory_of(f, &fast, 1));
+    tn_close(f);
+}
+
 static void an_unfinished_plan_leaves_nothing(void)
 {
     uint64_t usual = tn_piece_bytes;
@@ -406,6 +427,7 @@ int main(void)
         IN_FOLDER(pieces_in_any_order_give_the_bytes_of_a_conversion),
         IN_FOLDER(shards_have_the_same_tensors),
         IN_FOLDER(pieces_say_what_they_cost),
+        IN_FOLDER(memory_grows_with_threads_and_compression_but_not_with_tensors),
         IN_FOLDER(an_unfinished_plan_leaves_nothing),
         IN_FOLDER(damage_is_seen_in_the_last_piece_of_a_tensor),
         IN_FOLDER(a_saved_plan_gives_the_same_bytes),
