@@ -1,4 +1,4 @@
-/* cli/commands/complete.c - what could follow the words that were typed: "tenon complete WORD...", for shells.
+/* cli/commands/complete.c - what could follow the words typed so far: "tenon complete WORD...", for shells.
  *
  * Each line is a word, a tab and what it means.  A line ":files" or ":folders" asks the shell for those. */
 #include "ui/opts.h"
