@@ -342,11 +342,14 @@ void tn_sink_begin_sync(tn_sink *sink, uint64_t offset, size_t n)
 tn_status tn_sink_reserve_open(tn_sink *sink, uint64_t size, tn_error *err)
 {
     int result;
+    if (size <= sink->reserved)
+        return TN_OK;
     do
-        result = tn_sink_calls.fallocate(sink->fd, 0, 0, (off_t)size);
+        result = tn_sink_calls.fallocate(sink->fd, 0, (off_t)sink->reserved, (off_t)(size - sink->reserved));
     while (result != 0 && errno == EINTR);
     if (result != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
         return tn_fail_write(err, errno);
+    sink->reserved = size;
     return TN_OK;
 }
 

@@ -703,6 +703,21 @@ static void a_full_disk_is_said_so(void)
     CHECK(file_is("file", "new text"));
 }
 
+static void space_is_reserved_once(void)
+{
+    tn_sink *s;
+    use_faults(0, 0, 0);
+    CHECK(tn_sink_open(in_folder("file").text, true, &s, NULL) == TN_OK);
+    int before = fault.calls;
+    CHECK(tn_sink_reserve(s, 4096, NULL) == TN_OK && fault.calls == before + 1);
+    CHECK(tn_sink_reserve(s, 4096, NULL) == TN_OK && tn_sink_reserve(s, 9, NULL) == TN_OK);
+    CHECK(fault.calls == before + 1);
+    CHECK(tn_sink_reserve(s, 8192, NULL) == TN_OK && fault.calls == before + 2);
+    struct stat st;
+    CHECK(fstat(tn_sink_fd(s), &st) == 0 && st.st_size == 8192);
+    tn_sink_abandon(s);
+}
+
 static void interrupted_calls_are_repeated(void)
 {
     for (int at = 2; at <= 6; at++) {
@@ -742,6 +757,7 @@ int main(void)
         IN_FOLDER(a_file_beyond_the_size_limit_is_an_error),
         IN_FOLDER(no_single_failure_harms_the_old_file_or_leaves_litter),
         IN_FOLDER(a_full_disk_is_said_so),
+        IN_FOLDER(space_is_reserved_once),
         IN_FOLDER(interrupted_calls_are_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
