@@ -544,6 +544,13 @@ void tn_cbor_put_f64(tn_buf *b, double value)
 
 void tn_cbor_put_text(tn_buf *b, const char *text, size_t n)
 {
+    uint8_t *to = n < 24 ? tn_buf_room(b, n + 1) : NULL;
+    if (to) {                   /* an index has very many of these: head and text at once */
+        to[0] = (uint8_t)(TEXT << 5 | n);
+        memcpy(to + 1, text, n);
+        b->size += n + 1;
+        return;
+    }
     put_head(b, TEXT, n);
     tn_buf_put(b, text, n);
 }

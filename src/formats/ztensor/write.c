@@ -24,10 +24,10 @@ static bool has_order(const tn_out_entry *e)
 
 tn_status zt_plan(tn_writer *w, tn_error *err)
 {
+    bool big = tn_writer_choice(w, "byte-order") != 0;
     for (size_t i = 0; i < w->count; i++) {
         tn_out_entry *e = &w->entries[i];
-        bool big = tn_writer_choice(w, "byte-order") && has_order(e);
-        e->swap = big ? tn_dtype_get(e->dtype)->swap_bytes : 0;
+        e->swap = big && has_order(e) ? tn_dtype_get(e->dtype)->swap_bytes : 0;
         if (!w->options.drop_metadata && check_keys(e->more->meta, e->more->nmeta, TN_ERR_LOSS, err))
             return tn_in_tensor(err->status, e->name, err);
     }
@@ -83,7 +83,13 @@ static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_er
     put_custom(b, e->more->meta, e->more->nmeta);
     /* The first entry has the file's metadata. */
     size_t nmeta = e == w->entries ? w->nmeta : 0;
-    tn_status status = tn_record_put_edited(e->more->record, "tenon", w->meta, nmeta, &w->arena, b, err);
+    tn_status status = TN_OK;
+    if (nmeta) {
+        status = tn_record_put_edited(e->more->record, "tenon", w->meta, nmeta, &w->arena, b, err);
+    } else if (e->more->record.len) {
+        tn_cbor_put_z(b, "tenon");
+        tn_buf_put(b, e->more->record.ptr, e->more->record.len);
+    }
     tn_cbor_close(b);
     return status;
 }
