@@ -79,6 +79,17 @@ char *tn_arena_text(tn_arena *a, const char *text, size_t n)
     return p;
 }
 
+char *tn_arena_join(tn_arena *a, const char *head, size_t n, const char *tail)
+{
+    size_t rest = strlen(tail) + 1;
+    char *p = n < SIZE_MAX - rest ? take(a, n + rest) : NULL;
+    if (p) {
+        memcpy(p, head, n);
+        memcpy(p + n, tail, rest);
+    }
+    return p;
+}
+
 char *tn_arena_printf(tn_arena *a, const char *format, ...)
 {
     va_list args, again;

@@ -24,6 +24,9 @@ void *tn_arena_zalloc(tn_arena *arena, size_t count, size_t size);
 /* A NUL-terminated copy of n bytes, not aligned. */
 char *tn_arena_text(tn_arena *arena, const char *text, size_t n);
 
+/* The same of two texts, one after the other. */
+char *tn_arena_join(tn_arena *arena, const char *head, size_t n, const char *tail);
+
 /* Formatted text of any length. */
 __attribute__((format(printf, 2, 3)))
 char *tn_arena_printf(tn_arena *arena, const char *format, ...);

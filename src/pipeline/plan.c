@@ -86,7 +86,8 @@ static tn_tensor_plan *find_alike(const tn_plan *c, const tn_tensor *t, const tn
         return NULL;
     bool alike = t->dtype == other->dtype && t->parts[0].array.dtype == other->parts[0].array.dtype &&
                  tn_same_shape(t->rank, t->shape, other->rank, other->shape) &&
-                 same_text(t->layout, other->layout);
+                 same_text(t->layout, other->layout) &&
+                 tn_stored_of(t->parts)->checksum == tn_stored_of(other->parts)->checksum;
     return alike ? c->recent[slot].plan : NULL;
 }
 
@@ -105,7 +106,7 @@ static void remember(tn_plan *c, const tn_tensor *t, tn_tensor_plan *plan)
 
 static tn_status plan_tensor(tn_plan *c, const tn_tensor *t, size_t i, tn_error *err)
 {
-    tn_tensor_plan plan = { 0 };
+    tn_tensor_plan plan = { .first = i };
     tn_arena own = { 0 }, *arena = &c->scratch;
     tn_arena_mark mark = c->scratch;
     tn_view *view = NULL;
@@ -135,20 +136,10 @@ static tn_status plan_tensor(tn_plan *c, const tn_tensor *t, size_t i, tn_error 
     return status;
 }
 
-/* Tensor i as it is to be declared; `parts` is for those of one that stays as it is. */
-static tn_tensor declared(const tn_plan *c, size_t i, tn_part parts[TN_MAX_PARTS])
+/* Whether its plan was made for another tensor. */
+static bool is_like_another(const tn_plan *c, size_t i)
 {
-    tn_tensor t = *c->walk.tensors[i];
-    if (c->plans[i]) {
-        t = c->plans[i]->tensor;
-    } else {
-        for (uint32_t k = 0; k < t.nparts; k++)
-            parts[k] = (tn_part){ .role = t.parts[k].role, .array = t.parts[k].array,
-                                  .nbytes = t.parts[k].nbytes };
-        t.parts = parts;
-    }
-    t.name = tn_selected_name(&c->selection, i);
-    return t;
+    return c->plans[i] && c->plans[i]->first != i;
 }
 
 /* ---- how each is stored ---- */
@@ -175,18 +166,31 @@ static tn_status choose_part(const tn_plan *c, const tn_tensor *t, const tn_part
     return TN_OK;
 }
 
-/* Of each part of a tensor that is declared so.  Cannot fail a second time. */
-static tn_status choose_storage(const tn_plan *c, size_t i, const tn_tensor *made,
-                                tn_stored_as how[TN_MAX_PARTS], tn_error *err)
+/* A tensor as it is to be declared. */
+typedef struct declaration {
+    tn_tensor    tensor;
+    tn_part      parts[TN_MAX_PARTS];   /* of one that stays as it is */
+    tn_stored_as how[TN_MAX_PARTS];
+} declaration;
+
+/* Of tensor i, once it is planned.  Cannot fail a second time. */
+static tn_status declare(const tn_plan *c, size_t i, declaration *d, tn_error *err)
 {
     const tn_tensor *t = c->walk.tensors[i];
+    tn_tensor *new = &d->tensor;
     tn_status status = TN_OK;
-    for (uint32_t k = 0; k < made->nparts && !status; k++) {
-        status = choose_part(c, t, &t->parts[k < t->nparts ? k : 0], &how[k], err);
-        if (made->parts[k].padded && c->o.encoding == TN_KEEP)
-            how[k].encoding = TN_ENCODING_RAW;
+    *new = c->plans[i] ? c->plans[i]->tensor : *t;
+    new->name = tn_selected_name(&c->selection, i);
+    for (uint32_t k = 0; k < t->nparts && !c->plans[i]; k++)
+        d->parts[k] = (tn_part){ .role = t->parts[k].role, .array = t->parts[k].array,
+                                 .nbytes = t->parts[k].nbytes };
+    new->parts = c->plans[i] ? new->parts : d->parts;
+    for (uint32_t k = 0; k < new->nparts && !status; k++) {
+        status = choose_part(c, t, &t->parts[k < t->nparts ? k : 0], &d->how[k], err);
+        if (new->parts[k].padded && c->o.encoding == TN_KEEP)
+            d->how[k].encoding = TN_ENCODING_RAW;
     }
-    return status;
+    return tn_in_tensor(status, t->name, err);
 }
 
 /* ---- how much is kept ---- */
@@ -196,13 +200,13 @@ static void add_decoded(const tn_plan *c, size_t i, tn_kept *kept)
 {
     const tn_tensor *t = c->walk.tensors[i];
     const tn_tensor_plan *plan = c->plans[i];
-    tn_part parts[TN_MAX_PARTS];
-    tn_stored_as how[TN_MAX_PARTS];
-    const tn_tensor new = declared(c, i, parts);
-    choose_storage(c, i, &new, how, NULL);
+    bool all = plan && plan->makes_parts;
+    declaration d;
+    if (!all)
+        declare(c, i, &d, NULL);
     for (uint32_t k = 0; k < t->nparts; k++) {
-        bool compressed = k < new.nparts && how[k].encoding != TN_ENCODING_RAW;
-        if (!compressed || (plan && (plan->makes_parts || (plan->is_made && k == 0))))
+        bool compressed = !all && k < d.tensor.nparts && d.how[k].encoding != TN_ENCODING_RAW;
+        if (!compressed || (plan && plan->is_made && k == 0))
             tn_kept_add_part(kept, t, &t->parts[k]);
     }
 }
@@ -251,13 +255,10 @@ static tn_status check_kept(const tn_plan *c, tn_error *err)
 static tn_status choose_next(tn_plan *c, tn_error *err)
 {
     size_t i = c->count;
-    const tn_tensor *t = c->walk.tensors[i];
-    tn_part parts[TN_MAX_PARTS];
-    tn_stored_as how[TN_MAX_PARTS];
-    TN_TRY(plan_tensor(c, t, i, err));
+    declaration d;
+    TN_TRY(plan_tensor(c, c->walk.tensors[i], i, err));
     c->count++;
-    const tn_tensor new = declared(c, i, parts);
-    return tn_in_tensor(choose_storage(c, i, &new, how, err), t->name, err);
+    return is_like_another(c, i) ? TN_OK : declare(c, i, &d, err);
 }
 
 static tn_status choose_tensors(tn_plan *c, tn_error *err)
@@ -336,11 +337,9 @@ static bool is_changed(const tn_plan *c, size_t i)
 /* Whether tensor k is stored like the first part of another. */
 static bool stored_alike(const tn_plan *c, size_t k, const tn_stored_as *how)
 {
-    tn_part parts[TN_MAX_PARTS];
-    tn_stored_as other[TN_MAX_PARTS];
-    const tn_tensor t = declared(c, k, parts);
-    choose_storage(c, k, &t, other, NULL);
-    return other->encoding == how->encoding && other->checksum == how->checksum;
+    declaration other;
+    declare(c, k, &other, NULL);
+    return other.how->encoding == how->encoding && other.how->checksum == how->checksum;
 }
 
 /* Whether b, which is declared as `new`, may do without its own bytes and the check of its own checksum. */
@@ -400,16 +399,25 @@ static tn_status in_output(const tn_plan *c, tn_status status, tn_error *err)
     return tn_in_file(status, c->out_path, err);
 }
 
+/* Whether nothing but its name tells a tensor from the first one of its plan. */
+static bool is_repeated(const tn_plan *c, size_t i)
+{
+    const tn_tensor *t = c->walk.tensors[i];
+    return is_like_another(c, i) && !t->nmeta && !t->tied && !tn_file_properties(c->in, t) &&
+           tn_writer_repeats(c->writer, c->plans[i]->first);
+}
+
 static tn_status add_tensor(tn_plan *c, size_t i, tn_error *err)
 {
-    tn_part parts[TN_MAX_PARTS];
-    tn_stored_as how[TN_MAX_PARTS];
+    declaration d;
     const tn_properties *properties;
-    tn_tensor new = declared(c, i, parts);
-    choose_storage(c, i, &new, how, NULL);
-    TN_TRY(find_tie(c, i, &new, how, err));
-    TN_TRY(tn_in_file(tn_select_meta(&c->selection, i, &new, &properties, err), c->in_path, err));
-    TN_TRY(in_output(c, tn_writer_add_as(c->writer, &new, how, err), err));
+    if (is_repeated(c, i))
+        return in_output(c, tn_writer_add_like(c->writer, c->plans[i]->first,
+                                               tn_selected_name(&c->selection, i), err), err);
+    declare(c, i, &d, NULL);
+    TN_TRY(find_tie(c, i, &d.tensor, d.how, err));
+    TN_TRY(tn_in_file(tn_select_meta(&c->selection, i, &d.tensor, &properties, err), c->in_path, err));
+    TN_TRY(in_output(c, tn_writer_add_as(c->writer, &d.tensor, d.how, err), err));
     return tn_writer_set_properties(c->writer, properties, err);
 }
 
@@ -430,15 +438,14 @@ static tn_status report_one(const tn_plan *c, size_t i, tn_error *err)
 {
     size_t nsources;
     const tn_tensor **sources = tn_selected_sources(&c->selection, i, &nsources);
-    tn_part parts[TN_MAX_PARTS];
-    tn_stored_as how[TN_MAX_PARTS];
-    const tn_tensor new = declared(c, i, parts);
+    declaration d;
+    declare(c, i, &d, NULL);
+    const tn_tensor new = d.tensor;
     const tn_part *first = new.parts;
     const tn_out_entry *e = &c->writer->entries[c->writer->first_entry[i]];
-    choose_storage(c, i, &new, how, NULL);
     tn_planned p = {
         .source = c->walk.tensors[i], .name = new.name, .form = new.form, .rank = new.rank,
-        .shape = new.shape, .layout = new.layout, .encoding = how->encoding, .checksum = how->checksum,
+        .shape = new.shape, .layout = new.layout, .encoding = d.how->encoding, .checksum = d.how->checksum,
         .dtype = new.nparts == 1 || new.scaling ? first->array.dtype : new.dtype,
         .datatype = new.scaling ? new.scaling->datatype : NULL,
         .physical = first->padded ? first->padded->shape : NULL, .file = e->file,
@@ -516,17 +523,12 @@ static uint64_t bytes_read(const tn_plan *c)
 
 TN_RELRO uint64_t tn_piece_bytes = (uint64_t)64 << 20;
 
-static size_t end_of_tensor(const tn_writer *w, size_t i)
-{
-    return i + 1 < w->ntensors ? w->first_entry[i + 1] : w->count;
-}
-
 /* What making a tensor costs: bytes written and read. */
 static tn_piece cost_of(const tn_plan *c, size_t i)
 {
     const tn_writer *w = c->writer;
     tn_piece p = { .first = (uint32_t)i, .count = 1 };
-    for (size_t k = w->first_entry[i]; k < end_of_tensor(w, i); k++)
+    for (size_t k = tn_writer_first(w, i); k < tn_writer_first(w, i + 1); k++)
         p.written += tn_run_moves(&w->entries[k]) ? w->entries[k].nbytes : 0;
     for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && p.written; k++)
         p.read += tn_stored_summary(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]).bytes;

@@ -86,6 +86,7 @@ tn_status tn_plan_view(const tn_plan_place *place, const tn_tensor *source, cons
 /* The plan of one tensor, or of several that are alike but for their names and metadata. */
 typedef struct tn_tensor_plan {
     tn_tensor_rules rules;
+    size_t          first;          /* the number in the output of the one that it was made for */
     tn_tensor       tensor;         /* as it is to be declared; parts with data are written at the end */
     tn_view        *kept;           /* made for planning and kept, with an arena of its own; or NULL */
     bool            is_made;        /* the first part is made by blocks; else it is streamed */

@@ -387,7 +387,7 @@ static tn_status add_tensor(tn_engine *m, uint32_t tensor, uint32_t piece, tn_er
 {
     const tn_writer *w = m->out;
     uint32_t first = w->first_entry[tensor];
-    size_t end = tensor + 1 < w->ntensors ? w->first_entry[tensor + 1] : w->count;
+    size_t end = tn_writer_first(w, (size_t)tensor + 1);
     const tn_tensor_plan *plan = m->run->plans[tensor];
     tn_subject all = { .first = first, .count = (uint32_t)(end - first), .piece = piece };
     if (plan && plan->makes_parts && tn_has_entry(&all, tn_first_entry(m, &all)))
@@ -412,7 +412,7 @@ static tn_status add_piece(tn_engine *m, size_t i, tn_error *err)
 static uint64_t unplaced_bytes(const tn_engine *m, const tn_piece *p)
 {
     const tn_writer *w = m->out;
-    size_t end = p->first + p->count < w->ntensors ? w->first_entry[p->first + p->count] : w->count;
+    size_t end = tn_writer_first(w, (size_t)p->first + p->count);
     uint64_t n = 0;
     for (size_t i = w->first_entry[p->first]; i < end; i++)
         if (tn_run_moves(tn_entry_at(m, i)) && tn_entry_at(m, i)->offset == TN_UNPLACED)
@@ -444,7 +444,7 @@ static tn_status run_early(tn_engine *m, size_t i, tn_error *err)
 static tn_status place_waiting(tn_engine *m, tn_piece *p, uint8_t *window, tn_error *err)
 {
     tn_writer *w = m->out;
-    size_t end = p->first + p->count < w->ntensors ? w->first_entry[p->first + p->count] : w->count;
+    size_t end = tn_writer_first(w, (size_t)p->first + p->count);
     uint64_t from = 0;
     for (size_t i = w->first_entry[p->first]; i < end; i++) {
         const tn_out_entry *e = tn_entry_at(m, i);
@@ -533,11 +533,13 @@ static tn_status run_pieces(tn_engine *m, size_t first, size_t n, tn_error *err)
 /* Bytes that the search for the scales of a tensor tells the walk of. */
 static uint64_t searched_bytes(const tn_run *run, const tn_out_entry *e, size_t i)
 {
+    const tn_tensor_plan *plan = run->plans[e->tensor];
+    if (!plan || e->part || !plan->searched)
+        return 0;
     const tn_engine m = { .run = run, .out = run->out };
     const tn_subject s = { .first = (uint32_t)i, .count = 1 };
-    const tn_tensor_plan *plan = run->plans[e->tensor];
     const kinds x = kinds_of(&m, &s);
-    return plan && e->part == 0 && !is_small(&m, &s, &x) ? plan->searched : 0;
+    return is_small(&m, &s, &x) ? 0 : plan->searched;
 }
 
 uint64_t tn_run_bytes(const tn_run *run)
@@ -612,7 +614,7 @@ tn_status tn_run_cut(const tn_run *run, size_t tensor, uint64_t *blocks, uint64_
     tn_engine m = { .run = run, .out = run->out };
     tn_subject s = { .first = run->out->first_entry[tensor], .count = 1, .way = TN_WAY_SPLIT };
     const tn_out_entry *e = tn_entry_at(&m, s.first);
-    size_t end = tensor + 1 < run->out->ntensors ? run->out->first_entry[tensor + 1] : run->out->count;
+    size_t end = tn_writer_first(run->out, tensor + 1);
     tn_arena arena = { 0 };
     tn_view *v = NULL;
     *blocks = *bytes = 0;

@@ -105,6 +105,7 @@ tn_status tn_writer_new(const char *path, const tn_create_options *given, bool d
         tn_writer_abandon(w);
         return status;
     }
+    w->ocp_names = tn_writer_choice(w, TN_OCP_NAMES) != 0;
     *writer = w;
     return TN_OK;
 }
@@ -192,7 +193,7 @@ static const char *name_of_part(tn_writer *w, const tn_tensor *t, uint32_t part)
 {
     if (part == 0)
         return tn_arena_text(&w->arena, t->name, strlen(t->name));
-    const char *ocp = tn_writer_choice(w, TN_OCP_NAMES) ? ocp_name(t, part) : NULL;
+    const char *ocp = w->ocp_names ? ocp_name(t, part) : NULL;
     if (ocp)
         return tn_arena_printf(&w->arena, "%s%s", t->name, ocp);
     return tn_arena_printf(&w->arena, "%s.%s", t->name, t->parts[part].role);
@@ -210,7 +211,7 @@ static tn_status record_tensor(tn_writer *w, const tn_tensor *t, tn_record *r, r
     bool own_names = false;
     for (uint32_t k = 0; k < t->nparts; k++) {
         names->roles[k] = t->parts[k].role;
-        own_names |= tn_writer_choice(w, TN_OCP_NAMES) && k && ocp_name(t, k);
+        own_names |= w->ocp_names && k && ocp_name(t, k);
     }
     for (uint32_t k = 1; own_names && k < t->nparts; k++)
         if (!(names->entries[k - 1] = name_of_part(w, t, k)))
@@ -412,17 +413,26 @@ static tn_status copy_tensor_meta(tn_writer *w, const tn_tensor *t, tn_out_entry
     return TN_OK;
 }
 
+static tn_status check_name(const tn_writer *w, const char *name, tn_error *err)
+{
+    size_t n = strlen(name);
+    TN_TRY(still_declaring(w, err));
+    if (tn_utf8_valid(name, n) != n)
+        return tn_fail(err, TN_ERR_ARGUMENT, "tensor name %s is not UTF-8", tn_quote_z(name).text);
+    if (w->ntensors >= UINT32_MAX / TN_MAX_PARTS)
+        return tn_fail(err, TN_ERR_LIMIT, "expected at most %u tensors but found more",
+                       UINT32_MAX / TN_MAX_PARTS);
+    return TN_OK;
+}
+
 static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *err)
 {
-    size_t n = strlen(t->name);
-    TN_TRY(still_declaring(w, err));
-    if (tn_utf8_valid(t->name, n) != n)
-        return tn_fail(err, TN_ERR_ARGUMENT, "tensor name %s is not UTF-8", tn_quote_z(t->name).text);
+    TN_TRY(check_name(w, t->name, err));
     if (t->dtype == TN_UNKNOWN)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "its type is not known to this build");
     if (t->layout && tn_layout_check_shape(t->layout, t->rank, t->shape, err))
         return TN_ERR_ARGUMENT;
-    if (t->nparts == 0 || t->nparts > TN_MAX_PARTS || w->ntensors >= UINT32_MAX / TN_MAX_PARTS)
+    if (t->nparts == 0 || t->nparts > TN_MAX_PARTS)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected 1 to %d parts but found %u", TN_MAX_PARTS, t->nparts);
     return TN_OK;
 }
@@ -459,6 +469,38 @@ tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, const tn_stored_as 
     if (!status)
         status = add_parts(w, &own, how, err);
     return tn_writer_settle(w, tn_in_tensor(status, t->name, err), err);
+}
+
+bool tn_writer_repeats(const tn_writer *w, size_t like)
+{
+    const tn_out_entry *e = &w->entries[w->first_entry[like]];
+    return w->format->names_parts && !w->ocp_names && e->tied == TN_NOT_TIED && !e->more->nmeta &&
+           !e->more->properties;
+}
+
+/* The names of its entries end alike. */
+static tn_status repeat_parts(tn_writer *w, size_t like, const char *name, tn_error *err)
+{
+    size_t first = tn_writer_first(w, like), end = tn_writer_first(w, like + 1), n = strlen(name);
+    size_t skip = strlen(w->entries[first].name);
+    TN_NEED(TN_GROW(w->first_entry, w->ntensors, w->tensor_cap), err);
+    w->first_entry[w->ntensors] = (uint32_t)w->count;
+    for (size_t i = first; i < end; i++) {
+        tn_out_entry e = w->entries[i];
+        e.tensor = (uint32_t)w->ntensors;
+        e.name = tn_arena_join(&w->arena, name, n, e.name + skip);
+        TN_TRY(e.name ? add_entry(w, &e, err) : tn_fail_nomem(err));
+    }
+    w->ntensors++;
+    return TN_OK;
+}
+
+tn_status tn_writer_add_like(tn_writer *w, size_t like, const char *name, tn_error *err)
+{
+    tn_status status = check_name(w, name, err);
+    if (!status)
+        status = repeat_parts(w, like, name, err);
+    return tn_writer_settle(w, tn_in_tensor(status, name, err), err);
 }
 
 tn_status tn_writer_set_properties(tn_writer *w, const tn_properties *properties, tn_error *err)

@@ -60,6 +60,7 @@ struct tn_writer {
     const char       *path;
     uint8_t           choices[TN_MAX_FORMAT_KEYS];  /* see tn_writer_choice() */
     bool              dry_run;
+    bool              ocp_names;    /* see TN_OCP_NAMES */
     const tn_file    *reading;  /* the input, which may be replaced by the output; or NULL */
     int               fd;       /* written to instead of `path`, or -1 */
     tn_status         failed;   /* of the first call that failed: all later calls fail too */
@@ -98,6 +99,12 @@ struct tn_writer {
     size_t   unswapped;         /* ...after so many bytes of an incomplete element */
 };
 
+/* The first entry of a tensor, or the end of all: those of tensor i are before the first of tensor i + 1. */
+static inline size_t tn_writer_first(const tn_writer *w, size_t tensor)
+{
+    return tensor < w->ntensors ? w->first_entry[tensor] : w->count;
+}
+
 /* For formats, like store/publish.h. */
 tn_out_file *tn_writer_next_file(tn_writer *w);     /* zeroed, not yet counted; NULL: no memory */
 /* Opens its sink unless it is a dry run. */
@@ -135,6 +142,11 @@ typedef struct tn_stored_as {
     tn_checksum checksum;
 } tn_stored_as;
 tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *tensor, const tn_stored_as *how, tn_error *err);
+
+/* Adds a tensor that differs from number `like` in nothing but its name; tn_writer_repeats(): that one can be
+ * repeated, for nothing that is kept of it depends on its name. */
+bool      tn_writer_repeats(const tn_writer *w, size_t like);
+tn_status tn_writer_add_like(tn_writer *w, size_t like, const char *name, tn_error *err);
 
 /* Properties of the tensor that was added last, if the format keeps them. */
 tn_status tn_writer_set_properties(tn_writer *w, const tn_properties *properties, tn_error *err);

@@ -176,6 +176,80 @@ static void pieces_in_any_order_give_the_bytes_of_a_conversion(void)
     tn_piece_bytes = usual;
 }
 
+/* ---- tensors that are alike ---- */
+
+static const char *const alike[] = { "a", "b", "with.note", "c", "d" };
+enum { ALIKE = sizeof alike / sizeof alike[0] };
+
+static void write_alike(void)
+{
+    simple all[ALIKE];
+    fill();
+    for (size_t i = 0; i < ALIKE; i++)
+        all[i] = (simple){ .name = alike[i], .dtype = TN_BFLOAT16, .rank = 2, .shape = { 8, COLUMNS },
+                           .data = matrix + i * 128, .meta = &note, .nmeta = i == 2 };
+    write_file("in.zt", (tn_create_options){ .replace = true }, all, ALIKE);
+}
+
+static tn_status convert_alike(const char *out, const tn_format_option *option, const char *only,
+                               const char *rename, tn_error *err)
+{
+    const tn_rule rule = { "cast", "mxfp4" };
+    const tn_create_options create = { .size = sizeof create, .replace = true, .format_options = option,
+                                       .nformat_options = option != NULL };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &rule, .nrules = 1,
+                                   .only = &only, .nonly = only != NULL, .rename = &rename,
+                                   .nrename = rename != NULL };
+    tn_file *f = open_file("in.zt");
+    tn_status status = tn_convert(f, in_folder(out).text, &o, NULL, err);
+    tn_close(f);
+    return status;
+}
+
+static void check_as_alone(const tn_file *all, const tn_file *one, const char *name)
+{
+    const tn_tensor *a = tn_file_find(all, name), *b = tn_file_find(one, name);
+    REQUIRE(a && b && a->nparts == b->nparts && a->scaling && b->scaling);
+    CHECK(a->form == TN_FORM_SCALED && a->dtype == b->dtype && a->nmeta == b->nmeta);
+    assert_string_equal(a->scaling->datatype, b->scaling->datatype);
+    for (uint32_t k = 0; k < a->nparts; k++) {
+        assert_string_equal(a->parts[k].role, b->parts[k].role);
+        REQUIRE(a->parts[k].nbytes == b->parts[k].nbytes);
+        uint8_t *x = read_part(all, &a->parts[k]), *y = read_part(one, &b->parts[k]);
+        assert_memory_equal(x, y, (size_t)a->parts[k].nbytes);
+        free(x);
+        free(y);
+    }
+}
+
+static void tensors_that_are_alike_come_out_as_each_would_alone(void)
+{
+    const tn_format_option ocp[] = { { "safetensors", "ocp-names", "yes" }, { "ztensor", "ocp-names", "yes" } };
+    const struct { const char *out, *alone; const tn_format_option *option; } ways[] = {
+        { "all.zt", "one.zt", NULL }, { "all.safetensors", "one.safetensors", NULL },
+        { "all.zt", "one.zt", &ocp[1] }, { "all.safetensors", "one.safetensors", &ocp[0] },
+    };
+    tn_error err = { .text = "" };
+    write_alike();
+    for (size_t k = 0; k < sizeof ways / sizeof ways[0]; k++) {
+        if (convert_alike(ways[k].out, ways[k].option, NULL, NULL, &err))
+            fail_msg("%s: %s", ways[k].out, line_of(&err));
+        tn_file *all = open_file(ways[k].out);
+        CHECK(tn_file_count(all) == ALIKE);
+        for (size_t i = 0; i < ALIKE; i++) {
+            CHECK(convert_alike(ways[k].alone, ways[k].option, alike[i], NULL, &err) == TN_OK);
+            tn_file *one = open_file(ways[k].alone);
+            check_as_alone(all, one, alike[i]);
+            tn_close(one);
+        }
+        tn_close(all);
+    }
+    CHECK(convert_alike("all.zt", NULL, NULL, "d=a", &err) == TN_ERR_ARGUMENT);
+    CHECK(strstr(line_of(&err), "two tensors (or parts) would be called \"a\"") != NULL);
+    CHECK(convert_alike("all.zt", NULL, NULL, "b=a.scale", &err) == TN_ERR_ARGUMENT);
+    CHECK(convert_alike("all.zt", NULL, NULL, "d=\xff", &err) == TN_ERR_ARGUMENT);
+}
+
 static void shards_have_the_same_tensors(void)
 {
     const sample s = { .create = { .shard_size = 300000 } };
@@ -425,6 +499,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(pieces_in_any_order_give_the_bytes_of_a_conversion),
+        IN_FOLDER(tensors_that_are_alike_come_out_as_each_would_alone),
         IN_FOLDER(shards_have_the_same_tensors),
         IN_FOLDER(pieces_say_what_they_cost),
         IN_FOLDER(memory_grows_with_threads_and_compression_but_not_with_tensors),
