@@ -98,6 +98,8 @@ static format float_format(const tn_dtype_info *t)
     uint32_t half = f.shift ? (uint32_t)1 << (f.shift - 1) : 0;
     f.limit = (f.largest << f.shift) + f.rebias + half;
     f.limit -= half ? f.largest & 1 : 0;        /* the tie rounds up, to even */
+    if (t->specials != TN_SPECIALS_FN && t->specials != TN_SPECIALS_FNUZ)
+        return f;               /* whose NaNs are like those of float32 */
     tn_encode_rules keep = tn_encode_rules_for(tn_dtype_get(TN_FLOAT32), NULL);
     unsigned ignored = 0;
     for (unsigned sign = 0; sign < 2; sign++) {
