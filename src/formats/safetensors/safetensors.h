@@ -102,9 +102,7 @@ typedef struct tn_st_filler { char text[64]; } tn_st_filler;
 tn_st_filler tn_st_filler_name(size_t number);
 bool tn_st_is_filler(const char *name);
 
-/* Whether fillers align every tensor. */
-#define TN_ST_FILLER "filler"
-static inline bool tn_st_fills(const tn_writer *w) { return tn_writer_choice(w, TN_ST_FILLER); }
+#define TN_ST_FILLER "filler"    /* the option that asks for them */
 
 struct tn_st_index;
 /* Adds the tensors of one shard to `file` and its metadata to `all`; `index` may be NULL. */
@@ -139,6 +137,7 @@ typedef struct tn_st_out {
     size_t          nmeta;
     uint32_t        index_file; /* if there are several files */
     bool            replaces;   /* another set: the new names get an id */
+    bool            fills;      /* fillers align every tensor */
 } tn_st_out;
 
 /* The offset of an array of `nbytes` that follows `at` bytes of data. */

@@ -269,8 +269,9 @@ tn_status tn_st_open_set(tn_file *file, tn_error *err)
 
 uint64_t tn_st_place(const tn_writer *w, uint64_t at, uint64_t nbytes)
 {
+    const tn_st_out *out = w->state;
     uint64_t placed = at;
-    if (tn_st_fills(w) && nbytes && !tn_align_u64(at, w->options.align, &placed))
+    if (out->fills && nbytes && !tn_align_u64(at, w->options.align, &placed))
         placed = UINT64_MAX;
     return placed;
 }

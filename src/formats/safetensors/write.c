@@ -17,7 +17,7 @@ enum { LENGTH_BYTES = 8, WIDEST_ELEMENT = 8, BLOCK = 4096 };
 
 /* --- planning --- */
 
-static tn_status check_entry(const tn_writer *w, const tn_out_entry *e, tn_error *err)
+static tn_status check_entry(const tn_st_out *out, const tn_out_entry *e, tn_error *err)
 {
     if (e->encoding != TN_ENCODING_RAW)
         return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ENCODING, "none",
@@ -28,7 +28,7 @@ static tn_status check_entry(const tn_writer *w, const tn_out_entry *e, tn_error
     if (strcmp(e->name, TN_ST_METADATA) == 0)
         return tn_fail(err, TN_ERR_LOSS, "safetensors cannot hold a tensor called %s",
                        tn_quote_z(e->name).text);
-    if (tn_st_fills(w) && tn_st_is_filler(e->name))
+    if (out->fills && tn_st_is_filler(e->name))
         return tn_in_tensor(tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_FORMAT_OPTION, "safetensors.filler",
                                       "it has the name of a filler: rename it, or write without fillers"),
                             e->name, err);
@@ -66,13 +66,12 @@ static tn_status choose_meta(tn_writer *w, tn_st_out *out, tn_error *err)
 
 /* The order of the data: wide elements first.  With fillers, which align every
  * array, the order is that of the entries. */
-static void order_entries(const tn_writer *w, const tn_st_out_file *f, size_t *order)
+static void order_entries(const tn_writer *w, const tn_st_out *out, const tn_st_out_file *f, size_t *order)
 {
     size_t n = 0;
-    bool fills = tn_st_fills(w);
     for (unsigned size = WIDEST_ELEMENT; size; size /= 2) {
         for (size_t i = f->first; i < f->last; i++) {
-            unsigned bits = fills ? 8 * WIDEST_ELEMENT : tn_dtype_get(w->entries[i].dtype)->bits;
+            unsigned bits = out->fills ? 8 * WIDEST_ELEMENT : tn_dtype_get(w->entries[i].dtype)->bits;
             if (size == (bits + 7) / 8)
                 order[n++] = i;
         }
@@ -97,7 +96,7 @@ static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, con
 {
     tn_st_put p = { .out = b };
     tn_buf_putc(b, '{');
-    tn_st_put_file(&p, out->meta, out->nmeta, tn_st_fills(w));
+    tn_st_put_file(&p, out->meta, out->nmeta, out->fills);
     for (size_t i = f->first; i < f->last; i++) {
         const tn_out_more *more = w->entries[i].more;
         tn_st_put_record(&p, w->entries[i].name, more->record, more->meta, more->nmeta);
@@ -156,7 +155,7 @@ static tn_status plan_file(tn_writer *w, tn_st_out *out, tn_st_out_file *f, tn_e
     size_t n = f->last - f->first, *order = malloc((n ? n : 1) * sizeof *order);
     tn_buf header = { 0 };
     TN_NEED(order, err);
-    order_entries(w, f, order);
+    order_entries(w, out, f, order);
     f->first_filler = out->fillers;
     bool failed = put_header(w, out, f, order, &header, err) || finish_header(w, f, &header, err);
     f->fillers = out->fillers - f->first_filler;
@@ -169,9 +168,10 @@ tn_status tn_st_plan(tn_writer *w, tn_error *err)
 {
     tn_st_out *out = tn_arena_zalloc(&w->arena, 1, sizeof *out);
     TN_NEED(out, err);
-    for (size_t i = 0; i < w->count; i++)
-        TN_TRY(check_entry(w, &w->entries[i], err));
     w->state = out;
+    out->fills = tn_writer_choice(w, TN_ST_FILLER) != 0;
+    for (size_t i = 0; i < w->count; i++)
+        TN_TRY(check_entry(out, &w->entries[i], err));
     TN_TRY(choose_meta(w, out, err));
     TN_TRY(tn_st_cut(w, out, err));
     for (size_t i = 0; i < out->nfiles; i++)
