@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "bytes/checksum.h"
 #include "store/record.h"
+#include "tensor/form.h"
 #include "formats/ztensor/ztensor.h"
 
 #include <string.h>
@@ -57,15 +58,23 @@ static void put_custom(tn_buf *b, const tn_meta *meta, size_t n)
     }
 }
 
-static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_error *err)
+/* The fields of an entry after its size, in an index. */
+typedef struct fields {
+    const tn_out_entry *entry;
+    size_t              at, size;
+} fields;
+
+/* Whether they are those of another entry, too. */
+static bool has_fields(const tn_out_entry *e, const fields *of)
+{
+    const tn_out_entry *a = of->entry;
+    return a && a->more == e->more && a->shape == e->shape && a->rank == e->rank && a->dtype == e->dtype &&
+           a->encoding == e->encoding && a->swap == e->swap && !a->checksum && !e->checksum;
+}
+
+static tn_status put_fields(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(e->dtype);
-    tn_cbor_open_map(b);
-    put_text(b, "name", e->name);
-    tn_cbor_put_z(b, "offset");
-    tn_cbor_put_u64(b, e->offset);
-    tn_cbor_put_z(b, "size");
-    tn_cbor_put_u64(b, e->size);
     put_text(b, "dtype", type->ztensor);
     put_text(b, "layout", "dense");
     tn_cbor_put_z(b, "shape");
@@ -81,14 +90,31 @@ static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_er
         put_text(b, "checksum", text);
     }
     put_custom(b, e->more->meta, e->more->nmeta);
-    /* The first entry has the file's metadata. */
-    size_t nmeta = e == w->entries ? w->nmeta : 0;
-    tn_status status = TN_OK;
-    if (nmeta) {
-        status = tn_record_put_edited(e->more->record, "tenon", w->meta, nmeta, &w->arena, b, err);
-    } else if (e->more->record.len) {
+    if (e == w->entries && w->nmeta)            /* the first entry has the file's metadata */
+        return tn_record_put_edited(e->more->record, "tenon", w->meta, w->nmeta, &w->arena, b, err);
+    if (e->more->record.len) {
         tn_cbor_put_z(b, "tenon");
         tn_buf_put(b, e->more->record.ptr, e->more->record.len);
+    }
+    return TN_OK;
+}
+
+/* `last` has the fields of an entry before it. */
+static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, fields *last, tn_error *err)
+{
+    tn_status status = TN_OK;
+    tn_cbor_open_map(b);
+    put_text(b, "name", e->name);
+    tn_cbor_put_z(b, "offset");
+    tn_cbor_put_u64(b, e->offset);
+    tn_cbor_put_z(b, "size");
+    tn_cbor_put_u64(b, e->size);
+    if (has_fields(e, last) && tn_buf_room(b, last->size)) {
+        tn_buf_put(b, b->data + last->at, last->size);
+    } else {
+        *last = (fields){ w->nmeta && e == w->entries ? NULL : e, b->size, 0 };
+        status = put_fields(w, b, e, err);
+        last->size = b->size - last->at;
     }
     tn_cbor_close(b);
     return status;
@@ -104,10 +130,14 @@ static tn_status put_tail(tn_buf *b, tn_error *err)
 tn_status zt_finish(tn_writer *w, tn_error *err)
 {
     tn_buf index = { 0 };
+    fields last[TN_MAX_PARTS] = { { 0 } };
     tn_cbor_put_array(&index, w->count);
     tn_status status = TN_OK;
-    for (size_t i = 0; i < w->count && !status; i++)
-        status = put_entry(w, &index, &w->entries[i], err);
+    for (size_t i = 0; i < w->count && !status; i++) {
+        status = put_entry(w, &index, &w->entries[i], &last[w->entries[i].part], err);
+        if (i == 0)             /* others take about as much */
+            tn_buf_room(&index, index.size * w->count);
+    }
     bool failed = status || put_tail(&index, err) || tn_writer_put(w, 0, 0, ZT_MAGIC, ZT_MAGIC_BYTES, err) ||
                   tn_writer_put(w, 0, w->files[0].end, index.data, index.size, err);
     w->files[0].end += index.size;
