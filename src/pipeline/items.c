@@ -106,6 +106,9 @@ static void block_range(const tn_view *v, const tn_part_bytes *b, uint64_t *firs
 static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_digest *digest, tn_error *err)
 {
     tn_hash h;
+    *digest = (tn_digest){ .kind = TN_CHECKSUM_NONE };
+    if (kind == TN_CHECKSUM_NONE)
+        return TN_OK;
     TN_TRY(tn_hash_begin(&h, kind, err));
     tn_hash_update(&h, data, n);
     return tn_hash_end(&h, digest, err);
@@ -214,6 +217,10 @@ static tn_status make_parts(const tn_engine *m, const tn_subject *s, tn_maker *w
     uint64_t n = tn_view_blocks(s->view);
     tn_status status = TN_OK;
     *stats = tn_view_report(s->view);
+    for (uint32_t k = 0; k < s->view->tensor.nparts; k++) {
+        w->parts[k].size = 0;
+        w->made[k] = (tn_part_bytes){ .bytes = (const uint8_t *)"" };
+    }
     if (s->stored)
         status = tn_run_in_input(m, s, tn_stored_begin(s->stored, 0, s->stored->count, &w->worker, err), err);
     for (uint64_t b = 0; b < n && !status; b++) {
@@ -274,10 +281,6 @@ static tn_status make_small(const tn_engine *m, const tn_subject *s, bool direct
                             tn_quantize_stats *stats, tn_error *err)
 {
     tn_subject open = *s;
-    for (uint32_t k = 0; k < TN_MAX_PARTS; k++) {
-        w->parts[k].size = 0;
-        w->made[k] = (tn_part_bytes){ .bytes = (const uint8_t *)"" };
-    }
     tn_status status = open_small(m, s, w, &open.stored, err);
     open.view = w->view;
     if (!status)
