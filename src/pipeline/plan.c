@@ -425,10 +425,13 @@ static tn_status add_tensor(tn_plan *c, size_t i, tn_error *err)
 
 static tn_status add_all(tn_plan *c, tn_error *err)
 {
-    size_t n;
+    size_t n, entries = 0;
     const tn_meta *meta = tn_file_meta(c->in, &n);
     for (size_t i = 0; i < n; i++)
         TN_TRY(in_output(c, tn_writer_add_meta(c->writer, &meta[i], err), err));
+    for (size_t i = 0; i < c->count; i++)
+        entries += c->plans[i] ? c->plans[i]->tensor.nparts : c->walk.tensors[i]->nparts;
+    TN_TRY(tn_writer_expect(c->writer, c->count, entries, err));
     for (size_t i = 0; i < c->count; i++)
         TN_TRY(add_tensor(c, i, err));
     return in_output(c, tn_writer_plan(c->writer, err), err);

@@ -133,6 +133,9 @@ tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err);
 tn_status tn_writer_new(const char *path, const tn_create_options *options, bool dry_run, tn_writer **w,
                         tn_error *err);
 
+/* A failed writer stays failed: the state of its files is not known. */
+tn_status tn_writer_is_good(const tn_writer *w, tn_error *err);
+
 /* The end of a public call: after a failure every later call fails too. */
 tn_status tn_writer_settle(tn_writer *w, tn_status status, tn_error *err);
 
@@ -142,6 +145,9 @@ typedef struct tn_stored_as {
     tn_checksum checksum;
 } tn_stored_as;
 tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *tensor, const tn_stored_as *how, tn_error *err);
+
+/* Makes room for so many tensors and entries, before the first is added. */
+tn_status tn_writer_expect(tn_writer *w, size_t tensors, size_t entries, tn_error *err);
 
 /* Adds a tensor that differs from number `like` in nothing but its name; tn_writer_repeats(): that one can be
  * repeated, for nothing that is kept of it depends on its name. */
