@@ -12,7 +12,7 @@ enum {
     BLOCK = TN_ENCODE_BLOCK,    /* values per block, more if tiles are large */
     FEWEST = 8,                 /* tiles per block: this many end on a byte in every part */
     MOST = BLOCK / 2,           /* tiles per block: a tile has at least 2 values */
-    LARGEST = 1024              /* values of a tile in a row of several */
+    LARGEST = 1024              /* values of a tile that is encoded together with others */
 };
 
 #define FAR 0x1p60f             /* TN_SCALES_FAR */
@@ -35,6 +35,7 @@ typedef struct scratch {
     uint32_t scale[MOST + TN_ENCODE_SLACK], zero[MOST + TN_ENCODE_SLACK];
     float    factor[MOST + TN_ENCODE_SLACK], inverse[MOST + TN_ENCODE_SLACK], shift[MOST + TN_ENCODE_SLACK];
     bool     is_far;            /* some scale or value is beyond FAR */
+    size_t   tile;              /* of the block: the first one whose codes are written */
     uint8_t  codes[FEWEST * LARGEST];
 } scratch;
 
@@ -184,15 +185,24 @@ static void round_up_for_ggml(const tn_scaled_plan *p, uint32_t *bits, size_t ti
     }
 }
 
+/* Tiles that kernels take several of: their size is a power of two. */
+static bool is_small(size_t size)
+{
+    return size >= 2 && size <= LARGEST && (size & (size - 1)) == 0;
+}
+
 /* Chooses scales and zero points of consecutive tiles; false: kernels cannot. */
 static bool choose_scales(const recipe *r, scratch *w, const float *x, size_t tiles, size_t size)
 {
     const tn_encode_kernels *k = r->kernels;
     const tn_tile_scales to = { w->scale, w->factor, w->inverse, w->zero, w->shift };
-    if (r->scale.zero_kind == TN_ZERO_NONE)
-        k->largest(w->high, x, tiles, size);
-    else
-        k->ends(w->high, w->low, x, tiles, size);
+    size_t at_once = is_small(size) ? tiles : 1;
+    for (size_t i = 0; i < tiles; i += at_once) {
+        if (r->scale.zero_kind == TN_ZERO_NONE)
+            k->largest(w->high + i, x + i * size, at_once, size);
+        else
+            k->ends(w->high + i, w->low + i, x + i * size, at_once, size);
+    }
     if (r->plan->o.ggml)
         round_up_for_ggml(r->plan, w->high, tiles);
     memset(w->high + tiles, 0, TN_ENCODE_SLACK * sizeof *w->high);
@@ -220,10 +230,10 @@ static void put_codes(const recipe *r, const tn_tiles *tiles, size_t first, scra
     unsigned bits = r->plan->data.bits;
     tn_codes_run run = r->run;
     run.size = size;
-    run.factor = w->factor;
-    run.inverse = r->inverts && !w->is_far ? w->inverse : NULL;
-    run.shift = w->shift;
-    run.zero = w->zero;
+    run.factor = w->factor + w->tile;
+    run.inverse = r->inverts && !w->is_far ? w->inverse + w->tile : NULL;
+    run.shift = w->shift + w->tile;
+    run.zero = w->zero + w->tile;
     if (bits > 8) {
         r->kernels->wide_codes[r->kind](tiles->data + 2 * first, x, n, &run);
     } else if (bits == 8) {
@@ -281,14 +291,22 @@ static bool encode_chosen(const recipe *r, const tn_tiles *tiles, scratch *w)
     return true;
 }
 
-static bool encode_one(const recipe *r, const tn_tiles *tiles, scratch *w)
+/* Encodes tiles of any size, one after another.  False: some do not begin on a byte, or kernels cannot. */
+static bool encode_large(const recipe *r, const tn_tiles *tiles, scratch *w)
 {
-    if (!choose_scales(r, w, tiles->x, 1, tiles->size))
+    size_t size = tiles->size;
+    if (tiles->count > 1 && r->plan->data.bits < 8 && size % 8)
         return false;
-    put_scales(r, tiles, 0, w, 1);
-    for (size_t i = 0; i < tiles->size; i += BLOCK) {
-        size_t some = tiles->size - i < BLOCK ? tiles->size - i : BLOCK;
-        put_codes(r, tiles, i, w, some, some);
+    for (size_t first = 0; first < tiles->count; first += FEWEST) {
+        size_t n = tiles->count - first < FEWEST ? tiles->count - first : FEWEST;
+        if (!choose_scales(r, w, tiles->x + first * size, n, size))
+            return false;
+        put_scales(r, tiles, first, w, n);
+        for (w->tile = 0; w->tile < n; w->tile++)
+            for (size_t i = 0; i < size; i += BLOCK) {
+                size_t some = size - i < BLOCK ? size - i : BLOCK;
+                put_codes(r, tiles, (first + w->tile) * size + i, w, some, some);
+            }
     }
     return true;
 }
@@ -310,16 +328,14 @@ static bool encode_many(const recipe *r, const tn_tiles *tiles, scratch *w)
 bool tn_scaled_encode_with(const tn_encode_kernels *k, const tn_scaled_plan *p, const tn_tiles *tiles)
 {
     scratch w;
+    w.tile = 0;
     recipe r = recipe_for(k, p, tiles->tensor_scale);
     if (p->d->has_tensor_scale && !(tiles->tensor_scale > 0 && isfinite(tiles->tensor_scale)))
         return false;
     if (p->d->scope == TN_SCOPE_NONE || tiles->choice)
         return encode_chosen(&r, tiles, &w);
-    if (tiles->count == 1)
-        return encode_one(&r, tiles, &w);
-    if (tiles->size < 2 || tiles->size > LARGEST || (tiles->size & (tiles->size - 1)))
-        return false;
-    return encode_many(&r, tiles, &w);
+    bool many = tiles->count > 1 && is_small(tiles->size);
+    return many ? encode_many(&r, tiles, &w) : encode_large(&r, tiles, &w);
 }
 
 static bool encode(const tn_scaled_plan *p, const tn_tiles *tiles)

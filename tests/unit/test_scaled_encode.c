@@ -345,6 +345,61 @@ static void try_short(const tn_encode_kernels *k, unsigned levels, const tn_data
         try_values(k, levels, d, TN_SCALE_CEIL, NORMAL, n, n, n % 2);
 }
 
+/* --- large tiles ------------------------------------------------------------------ */
+
+/* Rows that are a tile each, whatever their length, have the codes that each has alone. */
+static void try_rows(const tn_encode_kernels *k, const tn_datatype *d, size_t columns)
+{
+    enum { ROWS = 19 };
+    const tn_quantize_options o = { .size = sizeof o };
+    const int64_t shape[2] = { ROWS, (int64_t)columns };
+    size_t n = ROWS * columns;
+    uint8_t *memory = malloc(8 * n), *all[3], *alone[3];
+    float *x = malloc(n * sizeof *x);
+    tn_scaled_plan p;
+    assert_non_null(memory);
+    assert_non_null(x);
+    make_values(d, NORMAL, x, n, columns);
+    CHECK(tn_scaled_plan_make(&p, d, 2, shape, &o, NULL, NULL) == TN_OK);
+    size_t row[3] = { (size_t)p.data.nbytes / ROWS, (size_t)p.scale.nbytes / ROWS,
+                      (size_t)p.zero.nbytes / ROWS };
+    for (size_t i = 0, at = 0; i < 3; at += 2 * ROWS * row[i++]) {
+        all[i] = memory + at;
+        alone[i] = all[i] + ROWS * row[i];
+    }
+    tn_tiles t = { .count = ROWS, .size = columns, .tensor_scale = 1, .x = x, .data = all[0], .scale = all[1],
+                   .zero = all[2] };
+    if (!tn_scaled_encode_with(k, &p, &t))
+        fail_msg("%s: rows of %zu values are refused", d->text, columns);
+    for (size_t i = 0; i < ROWS; i++) {
+        t = (tn_tiles){ .count = 1, .size = columns, .tensor_scale = 1, .x = x + i * columns,
+                        .data = alone[0] + i * row[0], .scale = alone[1] + i * row[1],
+                        .zero = alone[2] + i * row[2] };
+        CHECK(tn_scaled_encode_with(k, &p, &t));
+    }
+    for (size_t i = 0; i < 3; i++)
+        assert_memory_equal(all[i], alone[i], ROWS * row[i]);
+    free(memory);
+    free(x);
+}
+
+static void large_tiles_are_encoded_together(void)
+{
+    static const char *const texts[] = { "int8|float32_t0", "int4|float16_t0", "uint4|float16_int8_t0",
+                                         "e2m1fnuz|e8m0_t0", "e4m3fn|float32_t0" };
+    static const size_t columns[] = { 24, 960, 1024, 1032, 2048, 4096, 4104, 9000 };
+    tn_encode_kernels k[LEVELS];
+    unsigned levels = make_levels(k);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        tn_datatype *d;
+        CHECK(tn_datatype_parse(texts[i], &d, NULL) == TN_OK);
+        for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++)
+            for (unsigned level = 0; level < levels; level++)
+                try_rows(&k[level], d, columns[c]);
+        tn_datatype_free(d);
+    }
+}
+
 static void every_datatype_has_the_codes_of_the_definition(void)
 {
     CHECK(each_datatype(try_fills) >= 100);
@@ -556,6 +611,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_datatype_has_the_codes_of_the_definition),
         TEST(any_number_of_tiles_is_encoded),
+        TEST(large_tiles_are_encoded_together),
         TEST(tensors_shorter_than_a_tile_are_encoded),
         TEST(pieces_of_a_group_take_its_choice),
         TEST(ggml_has_the_codes_of_the_definition),
