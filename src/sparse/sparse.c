@@ -259,7 +259,15 @@ static void describe(tn_sparse_conversion *r, const tn_tensor *t, tn_dtype index
                              .parts = r->parts, .nparts = form->required, .layout = t->layout };
 }
 
-static tn_status count(tn_sparse_conversion *r, bool collect, tn_pool *pool, tn_error *err)
+typedef struct request {
+    const tn_tensor  *source;
+    tn_form           form;
+    tn_sparse_options options;
+    bool              whole;    /* the result is converted at once, in memory */
+    const tn_sparse_reader *reader;     /* of a dense source, or NULL */
+} request;
+
+static tn_status count(tn_sparse_conversion *r, const request *q, bool collect, tn_pool *pool, tn_error *err)
 {
     const tn_items *s = &r->items;
     bool rows = s->form == TN_FORM_DENSE && r->to == TN_FORM_CSR && s->count, counted = false;
@@ -273,7 +281,7 @@ static tn_status count(tn_sparse_conversion *r, bool collect, tn_pool *pool, tn_
     if (collect)
         status = tn_sparse_collect(r, pool, &counted, err);
     if (status == TN_OK && !counted)
-        status = tn_sparse_count(r, pool, err);
+        status = q->reader ? tn_sparse_count_read(r, q->reader, err) : tn_sparse_count(r, pool, err);
     tn_sparse_add_up(r);
     return status;
 }
@@ -301,13 +309,6 @@ static unsigned certain_bits(const tn_sparse_conversion *r, tn_dtype wanted, tn_
     return most == least ? tn_dtype_get(most)->bits : 0;
 }
 
-typedef struct request {
-    const tn_tensor  *source;
-    tn_form           form;
-    tn_sparse_options options;
-    bool              whole;    /* the result is converted at once, in memory */
-} request;
-
 static tn_status begin(tn_sparse_conversion *r, const request *q, tn_pool *pool, tn_error *err)
 {
     bool from_dense = r->items.form == TN_FORM_DENSE, to_dense = r->to == TN_FORM_DENSE;
@@ -318,7 +319,7 @@ static tn_status begin(tn_sparse_conversion *r, const request *q, tn_pool *pool,
     r->count = to_dense ? r->items.elements : r->items.count;
     r->blocks = tn_div_up_u64(r->count, TN_SPARSE_BLOCK);
     r->index_bits = to_dense ? 0 : certain_bits(r, wanted, had);
-    TN_TRY(count(r, q->whole && from_dense && r->index_bits, pool, err));
+    TN_TRY(count(r, q, q->whole && from_dense && r->index_bits, pool, err));
     if (!to_dense)
         TN_TRY(choose_index(r, wanted, had, &index, err));
     r->index_bits = index != TN_UNKNOWN ? tn_dtype_get(index)->bits : 0;
@@ -357,6 +358,20 @@ tn_status tn_sparse_begin(const tn_tensor *source, tn_form form, const tn_sparse
     request q = { .source = source, .form = form };
     TN_TRY(tn_take_options(TN_SIZED(tn_sparse_options, jobs), &q.options, options, err));
     return start(&q, pool, conversion, err);
+}
+
+tn_status tn_sparse_begin_read(const tn_tensor *source, tn_form form, const tn_sparse_options *options,
+                               const tn_sparse_reader *reader, tn_sparse_conversion **conversion,
+                               tn_error *err)
+{
+    tn_tensor there = *source;
+    tn_part part = source->parts[0];
+    request q = { .source = &there, .form = form, .reader = reader };
+    part.data = (const uint8_t *)"";    /* which nobody looks at */
+    there.parts = &part;
+    there.nparts = 1;
+    TN_TRY(tn_take_options(TN_SIZED(tn_sparse_options, jobs), &q.options, options, err));
+    return start(&q, reader->pool, conversion, err);
 }
 
 const tn_tensor *tn_sparse_result(const tn_sparse_conversion *r)     { return &r->result; }

@@ -196,6 +196,37 @@ tn_status tn_sparse_count(tn_sparse_conversion *r, tn_pool *pool, tn_error *err)
     return for_blocks((pass){ .r = r, .block = count_block }, pool, err);
 }
 
+/* The conversion as if all elements of the source were in memory around those of a block. */
+static tn_sparse_conversion around(const tn_sparse_conversion *r, uint64_t first, const uint8_t *elements)
+{
+    tn_sparse_conversion own = *r;
+    own.items.values = (const uint8_t *)((uintptr_t)elements - (uintptr_t)(first * r->items.width));
+    return own;
+}
+
+typedef struct counting {
+    const tn_sparse_conversion *r;
+    const tn_sparse_reader     *reader;
+} counting;
+
+static tn_status count_read(void *context, uint64_t block, tn_pool_use use, tn_error *err)
+{
+    const counting *c = context;
+    const uint8_t *elements;
+    size_t n;
+    uint64_t first = tn_sparse_items(c->r, block, &n);
+    TN_TRY(c->reader->read(c->reader->context, use.scratch, first, n, &elements, err));
+    const tn_sparse_conversion own = around(c->r, first, elements);
+    tn_sparse_count_block(&own, block);
+    return TN_OK;
+}
+
+tn_status tn_sparse_count_read(tn_sparse_conversion *r, const tn_sparse_reader *reader, tn_error *err)
+{
+    counting c = { r, reader };
+    return tn_pool_run(reader->pool, r->blocks, &(tn_ordered){ .work = count_read, .context = &c }, err);
+}
+
 /* --- row pointers ------------------------------------------------------------------ */
 
 /* Sets the pointers of rows that end in a block of a dense source. */
@@ -383,6 +414,14 @@ void tn_sparse_make(const tn_sparse_conversion *r, uint64_t block, void *values,
         copy_dense(r, block, values);
     else if (values)
         convert_to_dense(r, block, values);
+}
+
+void tn_sparse_make_of(const tn_sparse_conversion *r, uint64_t block, const uint8_t *elements, void *values,
+                       void *indices)
+{
+    size_t n;
+    const tn_sparse_conversion own = around(r, tn_sparse_items(r, block, &n), elements);
+    tn_sparse_make(&own, block, values, indices);
 }
 
 /* Converts a block at its place in the whole parts. */

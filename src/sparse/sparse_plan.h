@@ -89,9 +89,6 @@ struct tn_sparse_conversion {
     uint64_t      limit;
 };
 
-/* Returns the first item (element of a dense result) of a block; *n: their number. */
-uint64_t tn_sparse_items(const tn_sparse_conversion *r, uint64_t block, size_t *n);
-
 /* Bytes of an entry's indices. */
 size_t tn_sparse_index_bytes(const tn_sparse_conversion *r);
 
@@ -103,6 +100,9 @@ size_t tn_sparse_pick(const tn_sparse_conversion *r, uint64_t at, size_t n, tn_p
 
 /* Counts the entries of each block into `starts`, and fills row_ends if there are any. */
 tn_status tn_sparse_count(tn_sparse_conversion *r, tn_pool *pool, tn_error *err);
+
+/* The same of elements that are read. */
+tn_status tn_sparse_count_read(tn_sparse_conversion *r, const tn_sparse_reader *reader, tn_error *err);
 
 /* Counts one block into starts[block + 1]. */
 void tn_sparse_count_block(const tn_sparse_conversion *r, uint64_t block);

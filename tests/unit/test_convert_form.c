@@ -358,6 +358,22 @@ static void a_dry_run_counts_and_writes_nothing(void)
     CHECK(count_entries(folder) == 1);
 }
 
+/* Elements that steps make are counted and written in blocks, without a copy. */
+static void what_other_steps_make_becomes_sparse(void)
+{
+    static const char *const forms[] = { "coo", "csr", "csr,threshold=20" };
+    const wish turned = { .layout = "BA,from=AB" };
+    make_values();
+    for (int compressed = 0; compressed < 2; compressed++) {
+        const tn_create_options create = { .encoding = compressed ? TN_ENCODING_ZSTD : TN_ENCODING_RAW };
+        write_file("in.zt", create, &matrix, 1);
+        for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+            must_equal_two("in.zt", (wish){ .form = forms[i], .layout = turned.layout }, turned,
+                           (wish){ .form = forms[i] });
+        remove(in_folder("in.zt").text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +395,7 @@ int main(void)
         IN_FOLDER(the_file_beside_the_output_is_the_outputs),
         IN_FOLDER(decoding_for_another_form_can_be_cancelled),
         IN_FOLDER(tied_tensors_and_bytes_read),
+        IN_FOLDER(what_other_steps_make_becomes_sparse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 typedef struct forming {
-    tn_loaded     source;       /* all parts of the input in memory */
+    tn_loaded     source;       /* all parts of a stored input in memory; others are made twice */
     tn_sparse_conversion *conversion;   /* of dense, coo and csr; else NULL: its values are made dense */
     uint64_t      count;        /* of the values */
     bool          is_large;     /* it holds a copy: better made again than kept */
@@ -31,32 +31,6 @@ static tn_status load_stored(const tn_view *v, uint64_t limit, forming *f, tn_er
                            .limit = limit, .tick = tick, .context = v->place->walk };
     tn_status status = tn_load(&loading, &f->source, err);
     f->is_large = f->source.decoded;
-    return status;
-}
-
-/* A dense result of other steps, in a spill. */
-static tn_status load_made(const tn_view *v, tn_pool *pool, forming *f, tn_error *err)
-{
-    tn_view *input = v->input;
-    unsigned jobs = tn_pool_jobs(pool);
-    tn_worker *own = calloc(jobs, sizeof *own), **workers = calloc(jobs, sizeof *workers);
-    tn_status status = own && workers ? TN_OK : tn_fail_nomem(err);
-    for (unsigned i = 0; i < jobs && !status; i++)
-        workers[i] = &own[i];
-    const tn_preparing p = { .pool = pool, .workers = workers };
-    if (!status)
-        status = tn_view_prepare(input, &p, err);
-    if (!status)
-        status = tn_view_fill(input, &p, err);
-    for (unsigned i = 0; own && i < jobs; i++)
-        tn_worker_free(&own[i]);
-    free(own);
-    free(workers);
-    f->source.tensor = v->tensor;       /* which has the padding of its input as elements */
-    f->source.tensor.parts = f->source.parts;
-    f->source.parts[0] = v->parts[0];
-    f->source.parts[0].data = input->memory;
-    f->is_large = true;
     return status;
 }
 
@@ -101,11 +75,72 @@ static tn_status declare_parts(tn_view *v, const tn_tensor *result, tn_error *er
     return TN_OK;
 }
 
+/* ---- the input, made twice ---- */
+
+typedef struct reading {
+    const tn_view *view;
+    tn_worker    **workers;
+} reading;
+
+static tn_status read_made(void *context, unsigned thread, uint64_t first, size_t n, const uint8_t **elements,
+                           tn_error *err)
+{
+    const reading *r = context;
+    TN_TRY(tn_walk_check(r->view->place->walk, err));
+    return tn_view_range(r->view, first, n, r->workers[thread], elements, err);
+}
+
+/* Whether preparing it took more than a little memory. */
+static bool holds_data(const tn_view *v)
+{
+    bool any = v->filled || v->step == &tn_step_decode;
+    for (uint32_t i = 0; i < v->ninputs && !any; i++)
+        any = holds_data(v->inputs[i]);
+    return any;
+}
+
+static tn_status count_made(tn_view *v, forming *f, const tn_form_rule *rule, const tn_preparing *p,
+                            tn_error *err)
+{
+    tn_view *input = v->input;
+    tn_sparse_options o = rule->options;
+    reading r = { input, p->workers };
+    const tn_sparse_reader reader = { read_made, &r, p->pool };
+    o.limit = v->place->max_bytes;
+    TN_TRY(tn_view_prepare(input, p, err));
+    if (!tn_view_has_ranges(input))
+        TN_TRY(tn_view_fill(input, p, err));
+    f->is_large = holds_data(input);
+    /* which has the padding of its input as elements */
+    return tn_sparse_begin_read(&v->tensor, rule->form, &o, &reader, &f->conversion, err);
+}
+
+/* A dense result of other steps. */
+static tn_status count_entries(tn_view *v, forming *f, const tn_form_rule *rule, tn_pool *pool, tn_error *err)
+{
+    unsigned jobs = tn_pool_jobs(pool);
+    tn_worker *own = calloc(jobs, sizeof *own), **workers = calloc(jobs, sizeof *workers);
+    tn_status status = own && workers ? TN_OK : tn_fail_nomem(err);
+    for (unsigned i = 0; i < jobs && !status; i++)
+        workers[i] = &own[i];
+    if (!status)
+        status = count_made(v, f, rule, &(tn_preparing){ .pool = pool, .workers = workers }, err);
+    for (unsigned i = 0; own && i < jobs; i++)
+        tn_worker_free(&own[i]);
+    free(own);
+    free(workers);
+    return status ? status : declare_parts(v, tn_sparse_result(f->conversion), err);
+}
+
+/* ---- any input ---- */
+
 static tn_status count(tn_view *v, forming *f, const tn_form_rule *rule, tn_pool *pool, tn_error *err)
 {
     tn_sparse_options o = rule->options;
     o.limit = v->place->max_bytes;
-    TN_TRY(v->input->step == &tn_step_stored ? load_stored(v, o.limit, f, err) : load_made(v, pool, f, err));
+    if (v->input->step != &tn_step_stored)
+        return count_entries(v, f, rule, pool, err);
+    TN_TRY(load_stored(v, o.limit, f, err));
     if (tn_form_get(v->input->tensor.form)->values)
         return count_values(v, f, o.limit, err);
     TN_TRY(tn_sparse_begin(&f->source.tensor, rule->form, &o, pool, &f->conversion, err));
@@ -150,6 +185,22 @@ static uint64_t blocks(const tn_view *v)
     return n ? n : 1;           /* row pointers are there without entries */
 }
 
+static tn_status convert(const tn_view *v, uint64_t number, tn_worker *w, uint8_t *values, uint8_t *indices,
+                         tn_error *err)
+{
+    const forming *f = v->state;
+    const uint8_t *elements;
+    size_t n;
+    if (v->input->step == &tn_step_stored) {
+        tn_sparse_make(f->conversion, number, values, indices);
+        return TN_OK;
+    }
+    uint64_t first = tn_sparse_items(f->conversion, number, &n);
+    TN_TRY(tn_view_range(v->input, first, n, w, &elements, err));
+    tn_sparse_make_of(f->conversion, number, elements, values, indices);
+    return TN_OK;
+}
+
 static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_bytes *out, tn_error *err)
 {
     const forming *f = v->state;
@@ -169,7 +220,7 @@ static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_
     if (!status && has_indices)
         status = tn_worker_buffer(w, v, 1, TN_SPARSE_BLOCK * index_width, &indices, err);
     if (!status && n && f->conversion)
-        tn_sparse_make(f->conversion, number, values, indices);
+        status = convert(v, number, w, values, indices, err);
     else if (!status && n)
         status = tn_form_get(f->source.tensor.form)->values(&f->source.tensor, first, (size_t)n, values, err);
     out[0] = (tn_part_bytes){ values, first * width, n * width };
