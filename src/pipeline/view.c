@@ -341,7 +341,12 @@ bool tn_view_wish(const tn_view *v, tn_worker *w, tn_stream_wish *wish)
 
 /* ---- ranges ---- */
 
-size_t tn_view_window(const tn_view *v) { return TN_WINDOW / v->bits * 8; }
+size_t tn_view_window(const tn_view *v)
+{
+    uint64_t window = TN_WINDOW / v->bits * 8, most = MOST_BYTES / (v->bits > 8 ? v->bits : 8) * 8;
+    uint64_t windows = tn_min_u64(v->grain, most) / window;
+    return (size_t)(windows > 1 ? windows * window : window);
+}
 
 unsigned tn_view_bits_read(const tn_view *v)
 {

@@ -24,7 +24,7 @@ static bool has_plain_pieces(const tn_scaled_plan *p)
 
 bool tn_scaled_streams(const tn_scaled_plan *p)
 {
-    return tn_scaled_is_flat(p) && (tn_scaled_pieces(p) == 1 || has_plain_pieces(p));
+    return p->is_cut || (tn_scaled_is_flat(p) && (tn_scaled_pieces(p) == 1 || has_plain_pieces(p)));
 }
 
 /* Items and rows must begin and end with a block of the rotation. */
@@ -32,7 +32,8 @@ bool tn_scaled_rotates(const tn_scaled_plan *p)
 {
     uint64_t size = p->o.rotation.size,
              columns = tn_scaled_pieces(p) > 1 ? p->piece_columns : p->batch_across * p->tile_columns;
-    return size && p->count && tn_scaled_streams(p) && (columns >= p->columns || columns % size == 0);
+    return size && p->count && tn_scaled_streams(p) &&
+           (p->is_cut || columns >= p->columns || columns % size == 0);
 }
 
 /* --- memory ------------------------------------------------------------------------- */
@@ -120,7 +121,7 @@ static tn_status set_groups(job *j, tn_error *err)
     return j->groups ? TN_OK : tn_fail_nomem(err);
 }
 
-/* Flat plans: the most columns of a batch. */
+/* The most columns of a batch. */
 static uint64_t batch_columns(const tn_scaled_plan *p)
 {
     return tn_min_u64(tn_min_u64(p->batch_across, p->tiles_across) * p->tile_columns, p->columns);
@@ -132,12 +133,14 @@ static uint64_t set_window_sizes(job *j)
     const tn_scaled_plan *p = &j->plan;
     bool pieces = tn_scaled_pieces(p) > 1;
     uint64_t columns = pieces ? tn_min_u64(p->piece_columns, p->columns) : batch_columns(p),
-             rows = pieces ? p->piece_rows : j->per_item * p->tile_rows;
+             bands = pieces ? 1 : j->per_item / p->band, rows = pieces ? p->piece_rows : bands * p->tile_rows;
+    if (p->tile_rows > 1 && !tn_scaled_is_flat(p))
+        columns = p->columns;           /* of a band, whose tiles are side by side */
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
         if (j->windows && p->fields[i].nbytes)
-            j->max_bytes[i] = (size_t)(pieces && i > 0 ? tn_scaled_byte_at(p, i, 0, p->columns)
-                                                        : rows * tn_scaled_byte_at(p, i, 0, columns));
-    return rows * columns;
+            j->max_bytes[i] =
+                (size_t)((i ? bands : rows) * tn_scaled_byte_at(p, i, 0, pieces && i ? p->columns : columns));
+    return rows * columns * p->inner;
 }
 
 /* Fills j->last with n codes each. */
@@ -161,10 +164,10 @@ static tn_status set_up(job *j, tn_error *err)
     uint64_t size = p->piece_rows * p->piece_columns, n = tn_min_u64(p->count, TN_SCALED_MEASURE),
              item = j->work->item ? j->work->item : ITEM;
     n = size > n ? size : n;
-    j->per_item = item / (size * p->batch_inner * tn_min_u64(p->batch_across, p->tiles_across)) + 1;
-    j->per_item = tn_min_u64(j->per_item, p->batches);
+    uint64_t values_of_batch = size * p->batch_inner * tn_min_u64(p->batch_across, p->tiles_across);
+    j->per_item = tn_min_u64((item / (values_of_batch * p->band) + 1) * p->band, p->batches);
     uint64_t values = set_window_sizes(j);
-    if (j->windows && tn_scaled_pieces(p) == 1 && batch_columns(p) > n)
+    if (j->windows && tn_scaled_is_flat(p) && tn_scaled_pieces(p) == 1 && batch_columns(p) > n)
         n = batch_columns(p);
     j->max_values = (size_t)n;
     if (j->by_items)

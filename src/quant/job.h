@@ -120,9 +120,8 @@ tn_status tn_job_round(tn_scaled_job *j, tn_error *err);
 
 tn_job_item tn_job_item_of(const tn_scaled_job *j, uint64_t item);
 
-/* Flat plans: the elements of an item, and its first and last tile. */
-tn_scaled_row tn_job_elements(const tn_scaled_job *j, const tn_job_item *item, tn_scaled_place *first,
-                              tn_scaled_place *last);
+/* The elements of an item; none if it has no windows. */
+tn_scaled_row tn_job_elements(const tn_scaled_job *j, const tn_job_item *item);
 
 /* Reads elements [first, first + n) and rotates them if needed.  w->src and w->dst are set. */
 tn_status tn_job_open_values(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f,

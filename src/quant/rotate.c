@@ -135,25 +135,40 @@ static void rotate_in_order(const rotation_job *w, float *x, uint64_t blocks)
         w->kernels->blocks(x, x, (size_t)blocks, &w->step);
 }
 
-void tn_rotate_blocks(const tn_rotation *r, bool back, float *x, uint64_t blocks)
+static void rotate_units(const rotation_job *w, uint64_t first, uint64_t n)
 {
-    rotation_job w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh };
-    prepare(&w, r, back);
-    rotate_in_order(&w, x, blocks);
-}
-
-static tn_status rotate_item(void *context, uint64_t item, tn_pool_use use, tn_error *err)
-{
-    const rotation_job *w = context;
-    uint64_t first = item * w->per_item, n = w->units - first < w->per_item ? w->units - first : w->per_item;
-    (void)use;
-    (void)err;
     if (w->inner == 1)
         rotate_in_order(w, w->x + first * w->step.size, n);
     else
         for (uint64_t i = 0; i < n; i++)
             rotate_group(w, first + i);
+}
+
+static tn_status rotate_item(void *context, uint64_t item, tn_pool_use use, tn_error *err)
+{
+    const rotation_job *w = context;
+    uint64_t first = item * w->per_item;
+    (void)use;
+    (void)err;
+    rotate_units(w, first, tn_min_u64(w->units - first, w->per_item));
     return TN_OK;
+}
+
+/* All groups of x, which has the shape [blocks][size][inner]. */
+static rotation_job job_for(const tn_rotation *r, bool back, uint64_t blocks, uint64_t inner, float *x)
+{
+    uint64_t width = inner == 1 ? 1 : TN_ROTATE_LANES;
+    rotation_job w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh, .inner = inner,
+                       .groups = tn_div_up_u64(inner, width), .per_item = ITEM / (r->size * width), .x = x };
+    w.units = blocks * w.groups;
+    prepare(&w, r, back);
+    return w;
+}
+
+void tn_rotate_blocks(const tn_rotation *r, bool back, uint64_t blocks, uint64_t inner, float *x)
+{
+    const rotation_job w = job_for(r, back, blocks, inner, x);
+    rotate_units(&w, 0, w.units);
 }
 
 tn_status tn_rotate(const tn_rotation *r, bool back, uint64_t outer, uint64_t extent, uint64_t inner,
@@ -165,11 +180,7 @@ tn_status tn_rotate(const tn_rotation *r, bool back, uint64_t outer, uint64_t ex
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a rotation of %u values needs a dimension that is a multiple of %u but found %llu",
                        r->size, r->size, (unsigned long long)extent);
-    uint64_t width = inner == 1 ? 1 : TN_ROTATE_LANES;
-    rotation_job w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh, .inner = inner,
-                   .groups = tn_div_up_u64(inner, width), .per_item = ITEM / (r->size * width), .x = x };
-    w.units = outer * (extent / r->size) * w.groups;
-    prepare(&w, r, back);
+    rotation_job w = job_for(r, back, outer * (extent / r->size), inner, x);
     tn_ordered task = { .work = rotate_item, .context = &w };
     return tn_pool_run(pool, tn_div_up_u64(w.units, w.per_item), &task, err);
 }

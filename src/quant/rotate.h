@@ -25,7 +25,7 @@ void tn_rotate_matrix(const tn_rotation *rotation, float *m);
 tn_status tn_rotate(const tn_rotation *rotation, bool back, uint64_t outer, uint64_t extent, uint64_t inner,
                     float *x, tn_pool *pool, tn_error *err);
 
-/* Rotates consecutive blocks in the calling thread. */
-void tn_rotate_blocks(const tn_rotation *rotation, bool back, float *x, uint64_t blocks);
+/* The same of x with the shape [blocks][size][inner], in the calling thread. */
+void tn_rotate_blocks(const tn_rotation *rotation, bool back, uint64_t blocks, uint64_t inner, float *x);
 
 #endif

@@ -48,6 +48,12 @@ const float *tn_job_floats(const job *j, scratch *w, uint64_t first, size_t n)
     return w->x;
 }
 
+static void rotate(const job *j, bool back, float *x, uint64_t n)
+{
+    const tn_rotation *r = &j->plan.o.rotation;
+    tn_rotate_blocks(r, back, n / r->size / j->plan.inner, j->plan.inner, x);
+}
+
 tn_status tn_job_open_values(const job *j, scratch *w, result *f, uint64_t first, uint64_t n, tn_error *err)
 {
     const tn_scaled_work *work = j->work;
@@ -67,7 +73,7 @@ tn_status tn_job_open_values(const job *j, scratch *w, result *f, uint64_t first
         return status;
     w->src += (first - w->src_first) * size;
     tn_cast_block(&j->cast_in, w->rotated, w->src, (size_t)n, 0, 0, NULL, NULL);
-    tn_rotate_blocks(&j->plan.o.rotation, false, w->rotated, n / j->plan.o.rotation.size);
+    rotate(j, false, w->rotated, n);
     w->src = (const uint8_t *)w->rotated;
     w->src_first = first;
     if (j->wants_values) {
@@ -83,7 +89,7 @@ static void close_values(const job *j, scratch *w, result *f, uint64_t first, ui
     if (!j->rotates || !j->wants_values)
         return;
     uint8_t *to = j->by_items ? f->bytes : (uint8_t *)j->work->dst + first * j->out_size;
-    tn_rotate_blocks(&j->plan.o.rotation, true, w->decoded, n / j->plan.o.rotation.size);
+    rotate(j, true, w->decoded, n);
     tn_cast_block(&j->cast_out, to, w->decoded, (size_t)n, 0, 0, NULL, NULL);
 }
 
@@ -133,14 +139,21 @@ tn_job_item tn_job_item_of(const job *j, uint64_t item)
     return (tn_job_item){ first, tn_min_u64(first + j->per_item, j->plan.batches), 0 };
 }
 
-tn_scaled_row tn_job_elements(const job *j, const tn_job_item *s, tn_scaled_place *first,
-                              tn_scaled_place *last)
+/* Where the next item begins. */
+static tn_scaled_begin end_of(const job *j, const tn_job_item *s)
+{
+    bool more = s->piece + 1 < tn_scaled_pieces(&j->plan);
+    return tn_scaled_begin_of(&j->plan, more ? s->first : s->end, more ? s->piece + 1 : 0);
+}
+
+tn_scaled_row tn_job_elements(const job *j, const tn_job_item *s)
 {
     const tn_scaled_plan *p = &j->plan;
-    *first = tn_scaled_place_at(p, s->first, 0, s->piece);
-    *last = tn_scaled_place_at(p, s->end - 1, tn_scaled_batch_tiles(p, s->end - 1) - 1, s->piece);
-    tn_scaled_row begin = tn_scaled_row_at(p, first, 0), end = tn_scaled_row_at(p, last, last->rows - 1);
-    return (tn_scaled_row){ begin.first, end.first + end.n - begin.first };
+    if (!j->windows)
+        return (tn_scaled_row){ 0, 0 };
+    tn_scaled_begin from = tn_scaled_begin_of(p, s->first, s->piece), to = end_of(j, s);
+    uint64_t first = (from.row * p->columns + from.column) * p->inner;
+    return (tn_scaled_row){ first, (to.row * p->columns + to.column) * p->inner - first };
 }
 
 /* Gives a field without memory a window for bytes [from, to).  Clears packed numbers, which are written by
@@ -163,19 +176,19 @@ static void open_window(const job *j, scratch *w, result *f, unsigned i, uint64_
         memset(field->data + (from - field->from), 0, (size_t)(to - from));
 }
 
-static void open_windows(const job *j, scratch *w, result *f, const tn_scaled_place *first,
-                         const tn_scaled_place *last)
+static void open_windows(const job *j, scratch *w, result *f, const tn_job_item *s)
 {
     const tn_scaled_plan *p = &j->plan;
-    uint64_t from = first->across * p->tile_columns, to = last->across * p->tile_columns,
-             end = tn_scaled_row_at(p, last, last->rows - 1).n;
-    bool pieces = tn_scaled_pieces(p) > 1;
-    open_window(j, w, f, 0, tn_scaled_byte_at(p, 0, tn_scaled_first_row(p, first), from + first->column),
-                tn_scaled_byte_at(p, 0, tn_scaled_first_row(p, last) + last->rows - 1,
-                                  to + last->column + end));
-    for (unsigned i = 1; i < TN_SCALED_FIELDS; i++)     /* whole tiles, even if the item has pieces */
-        open_window(j, w, f, i, tn_scaled_byte_at(p, i, tn_scaled_tile_row(p, first), from),
-                    tn_scaled_byte_at(p, i, tn_scaled_tile_row(p, last), pieces ? p->columns : to + end));
+    tn_scaled_begin from = tn_scaled_begin_of(p, s->first, s->piece), to = end_of(j, s);
+    open_window(j, w, f, 0, tn_scaled_byte_at(p, 0, from.row, from.column),
+                tn_scaled_byte_at(p, 0, to.row, to.column));
+    if (tn_scaled_pieces(p) > 1) {      /* whole rows of tiles */
+        from.column = to.column = 0;
+        to.tile_row = from.tile_row + 1;
+    }
+    for (unsigned i = 1; i < TN_SCALED_FIELDS; i++)
+        open_window(j, w, f, i, tn_scaled_byte_at(p, i, from.tile_row, from.column),
+                    tn_scaled_byte_at(p, i, to.tile_row, to.column));
 }
 
 static void replace_codes(const job *j, uint8_t *codes, size_t n)
@@ -188,15 +201,12 @@ tn_status tn_job_run_item(const job *j, uint64_t item, scratch *w, result *f, tn
 {
     const tn_quantizer *q = j->plan.d->quantizer;
     tn_job_item s = tn_job_item_of(j, item);
-    tn_scaled_place first, last;
-    tn_scaled_row own = { 0, 0 };
+    tn_scaled_row own = tn_job_elements(j, &s);
     f->report = (tn_quantize_stats){ 0 };
     f->nbytes = 0;
     w->view = j->plan;
-    if (j->windows) {
-        own = tn_job_elements(j, &s, &first, &last);
-        open_windows(j, w, f, &first, &last);
-    }
+    if (j->windows)
+        open_windows(j, w, f, &s);
     tn_status status = tn_job_open_values(j, w, f, own.first, own.n, err);
     for (uint64_t b = s.first; b < s.end && status == TN_OK; b++)
         status = q->encode(j, w, f, b, s.piece, err);

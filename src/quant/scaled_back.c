@@ -33,7 +33,7 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
     float *y = direct ? (float *)(void *)to : j->values + (size_t)use.scratch * ITEM;
     tn_part_values_read(&j->parts, first, n, y);
     if (tn_scaled_rotates(w->plan))
-        tn_rotate_blocks(&w->plan->o.rotation, true, y, n / w->plan->o.rotation.size);
+        tn_rotate_blocks(&w->plan->o.rotation, true, n / w->plan->o.rotation.size, 1, y);
     return direct ? TN_OK : tn_cast_block(&j->narrow, to, y, n, first, w->plan->rank, w->plan->shape, err);
 }
 

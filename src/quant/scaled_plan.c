@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/sealed.h"
 #include "tensor/array.h"
 
 enum {
@@ -103,16 +104,93 @@ static void divide_into_pieces(tn_scaled_plan *p)
     p->pieces_across = tn_div_up_u64(p->tile_columns, p->piece_columns);
 }
 
+static void count_batches(tn_scaled_plan *p)
+{
+    p->batches_across = tn_div_up_u64(p->tiles_across, p->batch_across);
+    p->batches_inner = tn_div_up_u64(p->inner_row, p->batch_inner);
+    p->band = p->inner / p->inner_row * p->batches_inner * (p->tile_rows > 1 ? p->batches_across : 1);
+    p->batches = p->outer * p->tiles_down * p->inner / p->inner_row * p->batches_inner * p->batches_across;
+}
+
 static void group_into_batches(tn_scaled_plan *p)
 {
     uint64_t size = p->piece_rows * p->piece_columns,
-             some = tn_div_up_u64(BATCH, size * ON_BYTES) * ON_BYTES,
-             inner_rows = p->inner == 1 ? 1 : p->inner / p->last;
-    p->batch_inner = p->inner == 1 ? 1 : tn_min_u64(tn_min_u64(BATCH_INNER, some), p->last);
+             some = tn_div_up_u64(BATCH, size * ON_BYTES) * ON_BYTES;
+    p->inner_row = p->inner == 1 ? 1 : p->last;
+    p->batch_inner = tn_min_u64(tn_min_u64(BATCH_INNER, some), p->inner_row);
     p->batch_across = tn_div_up_u64(some, p->batch_inner * ON_BYTES) * ON_BYTES;
-    p->batches_across = tn_div_up_u64(p->tiles_across, p->batch_across);
-    p->batches_inner = p->inner == 1 ? 1 : tn_div_up_u64(p->last, p->batch_inner);
-    p->batches = p->outer * p->tiles_down * p->batches_across * inner_rows * p->batches_inner;
+    count_batches(p);
+}
+
+/* --- bands ------------------------------------------------------------------------- */
+
+TN_RELRO uint64_t tn_scaled_band = 1 << 22;
+
+/* Tiles across after which the numbers of all parts end on a byte. */
+static uint64_t tiles_on_bytes(const tn_scaled_plan *p)
+{
+    bool any = tn_scaled_ends_on_byte(p->scale.bits, 1) && tn_scaled_ends_on_byte(p->zero.bits, 1) &&
+               !p->d->of;
+    return any ? 1 : ON_BYTES;
+}
+
+/* Whole tiles.  Blocks of the rotation do not cross bands. */
+static bool cut_between_tiles(tn_scaled_plan *p, uint64_t rotated)
+{
+    uint64_t across = p->inner > 1 && p->tile_rows == 1 ? tiles_on_bytes(p) : p->batch_across;
+    while (p->tile_rows == 1 && across < p->tiles_across && across * p->tile_columns % rotated)
+        across *= 2;
+    uint64_t columns = p->tile_rows > 1 ? p->columns : tn_min_u64(across * p->tile_columns, p->columns);
+    if (p->inner > tn_scaled_band / p->tile_rows / columns)
+        return false;
+    p->batch_across = across;
+    count_batches(p);
+    return true;
+}
+
+/* Pieces of tiles that have only a scale and a zero point in common, side by side.  The squared errors of
+ * pieces add up to other sums than those of whole tiles, so what depends on them stays as it is. */
+static bool cut_inside_tiles(tn_scaled_plan *p, uint64_t rotated)
+{
+    const tn_datatype *d = p->d;
+    bool is_matrix = p->tile_rows > 1, is_whole = tn_scaled_pieces(p) == 1;
+    uint64_t beside = p->inner * (is_matrix ? p->tiles_across : 1),
+             most = tn_min_u64(tn_scaled_band / beside, TN_TILE_MAX),
+             unit = p->inner == 1 && rotated < ON_BYTES ? ON_BYTES : rotated;
+    if (d->of || d->offset_bits || d->number.kind == TN_NUMBER_CODEBOOK || tiles_on_bytes(p) > 1 ||
+        (is_whole && (p->o.rule == TN_SCALE_MSE || tn_has_percentile(&p->o))))
+        return false;
+    if (is_matrix) {
+        p->piece_columns = p->tile_columns;
+        p->piece_rows = tn_min_u64(most / p->tile_columns, p->tile_rows);
+    } else if (most < p->tile_columns) {
+        p->piece_columns = most - most % unit;
+    }
+    bool follow = p->tile_columns % rotated == 0 &&
+                  (p->inner > 1 || tn_scaled_ends_on_byte(p->data.bits, p->tile_columns));
+    if (!p->piece_rows || !p->piece_columns || (!is_matrix && p->tiles_across > 1 && !follow))
+        return false;
+    p->pieces_down = tn_div_up_u64(p->tile_rows, p->piece_rows);
+    p->pieces_across = tn_div_up_u64(p->tile_columns, p->piece_columns);
+    p->inner_row = p->batch_inner = p->inner;
+    p->batch_across = is_matrix ? p->tiles_across : 1;
+    count_batches(p);
+    return true;
+}
+
+bool tn_scaled_cut(tn_scaled_plan *p)
+{
+    tn_scaled_plan own = *p;
+    uint64_t rotated = p->o.rotation.size ? p->o.rotation.size : 1;
+    if (!p->count || (tn_scaled_streams(p) && (rotated == 1 || tn_scaled_rotates(p))))
+        return true;
+    own.is_cut = (tn_scaled_pieces(p) == 1 && cut_between_tiles(&own, rotated)) ||
+                 cut_inside_tiles(&own, rotated);
+    /* joined rows of a dimension that only dimensions of 1 follow have fewer bytes than their part */
+    own.is_cut &= tn_scaled_byte_at(&own, 0, own.outer * own.rows, 0) == own.data.nbytes;
+    if (own.is_cut)
+        *p = own;
+    return own.is_cut;
 }
 
 /* --- parts -------------------------------------------------------------------------- */
@@ -196,12 +274,10 @@ static batch_tiles batch_at(const tn_scaled_plan *p, uint64_t batch)
     batch_tiles c;
     uint64_t in_row = batch % p->batches_inner * p->batch_inner;
     batch /= p->batches_inner;
-    uint64_t inner_rows = p->inner == 1 ? 1 : p->inner / p->last;
-    c.inner = batch % inner_rows * p->last + in_row;
+    uint64_t inner_rows = p->inner / p->inner_row;
+    c.inner = batch % inner_rows * p->inner_row + in_row;
     batch /= inner_rows;
-    if (p->inner == 1)
-        c.inner = 0;
-    c.tiles_inner = p->inner == 1 ? 1 : tn_min_u64(p->batch_inner, p->last - in_row);
+    c.tiles_inner = tn_min_u64(p->batch_inner, p->inner_row - in_row);
     c.across = batch % p->batches_across * p->batch_across;
     c.tiles_across = tn_min_u64(p->batch_across, p->tiles_across - c.across);
     batch /= p->batches_across;
@@ -469,9 +545,9 @@ void tn_scaled_get(const tn_scaled_plan *p, const tn_scaled_place *at, tn_tile *
     }
 }
 
-/* --- flat plans ------------------------------------------------------------------------- */
+/* --- bytes of parts ---------------------------------------------------------------------- */
 
-/* Bytes of a field for the first columns of a row. */
+/* Bytes of a field for the first columns of a row, per element of `inner`. */
 static uint64_t bytes_for(const tn_scaled_plan *p, unsigned i, uint64_t columns)
 {
     const tn_scaled_field *field = &p->fields[i];
@@ -490,7 +566,21 @@ static uint64_t bytes_for(const tn_scaled_plan *p, unsigned i, uint64_t columns)
 
 uint64_t tn_scaled_byte_at(const tn_scaled_plan *p, unsigned field, uint64_t row, uint64_t column)
 {
-    return row * bytes_for(p, field, p->columns) + bytes_for(p, field, column);
+    if (field || tn_scaled_is_flat(p) || (p->inner == 1 && p->last == p->columns))
+        return (row * bytes_for(p, field, p->columns) + bytes_for(p, field, column)) * p->inner;
+    if (p->d->of && !p->o.unpacked)
+        column = tn_div_up_u64(column, p->d->of) * p->d->keep;
+    return (row * p->slots + column) * p->inner / p->last * tn_scaled_field_bytes(p->data.bits, p->last);
+}
+
+tn_scaled_begin tn_scaled_begin_of(const tn_scaled_plan *p, uint64_t batch, uint64_t piece)
+{
+    tn_scaled_place at = tn_scaled_place_at(p, batch, 0, piece);
+    return (tn_scaled_begin){
+        .row = at.outer * p->rows + tn_min_u64(at.down * p->tile_rows + at.row, p->rows),
+        .tile_row = at.outer * p->tiles_down + at.down,
+        .column = tn_min_u64(at.across * p->tile_columns + at.column, p->columns),
+    };
 }
 
 float tn_scaled_tensor_scale(const tn_scaled_plan *p)

@@ -6,7 +6,11 @@
  * of the whole tensor has one tile of all rows.
  *
  * Threads work on batches of tiles.  No two batches share a byte of any part.
- * Tiles with more than TN_TILE_MAX values are processed in pieces. */
+ * Tiles with more than TN_TILE_MAX values are processed in pieces.
+ *
+ * A band is the least of the tensor whose tiles are whole and whose elements follow
+ * one another: a batch of tiles along a row or, where tiles have several rows or
+ * lie across rows, all tiles side by side. */
 #ifndef TN_QUANT_SCALED_PLAN_H
 #define TN_QUANT_SCALED_PLAN_H
 
@@ -39,6 +43,9 @@ typedef struct tn_scaled_plan {
     uint64_t batch_across, batch_inner;         /* tiles per batch: across, along the last dimension */
     uint64_t batches_across, batches_inner;     /* batches: across, per row of the last dimension */
     uint64_t batches;
+    uint64_t inner_row;         /* batches do not cross rows of so many elements of `inner` */
+    uint64_t band;              /* batches */
+    bool     is_cut;            /* see tn_scaled_cut() */
     uint64_t slots;             /* codes stored along the columns */
     union {
         struct { tn_scaled_field data, scale, zero, offset, meta, mask; };
@@ -128,7 +135,7 @@ static inline bool tn_scaled_is_flat(const tn_scaled_plan *p)
     return last && (p->tile_rows == 1 || d->dims == 0);
 }
 
-/* Flat plans: the row of tiles, and the row of the tensor, in which a piece begins. */
+/* The row of tiles in which a piece begins; flat plans: the row of the tensor. */
 static inline uint64_t tn_scaled_tile_row(const tn_scaled_plan *p, const tn_scaled_place *at)
 {
     return at->outer * p->tiles_down + at->down;
@@ -139,9 +146,17 @@ static inline uint64_t tn_scaled_first_row(const tn_scaled_plan *p, const tn_sca
     return tn_scaled_tile_row(p, at) * p->tile_rows + at->row;
 }
 
-/* Flat plans: the byte of a field where the numbers for `column` of a row begin.
- * A tile begins at the column.  For data it may be any column that begins on a byte. */
+/* The byte of a field where the numbers for `column` of a row begin.  A tile begins at the column.  For data
+ * it may be any column that begins on a byte. */
 uint64_t tn_scaled_byte_at(const tn_scaled_plan *p, unsigned field, uint64_t row, uint64_t column);
+
+/* Where a band begins, or a piece of each of its tiles.  The one after the last begins where the tensor
+ * ends. */
+typedef struct tn_scaled_begin {
+    uint64_t row, tile_row, column;
+} tn_scaled_begin;
+
+tn_scaled_begin tn_scaled_begin_of(const tn_scaled_plan *p, uint64_t batch, uint64_t piece);
 
 /* The scale of the tensor; 1 if it has none. */
 float tn_scaled_tensor_scale(const tn_scaled_plan *p);
@@ -175,5 +190,11 @@ bool tn_scaled_rotates(const tn_scaled_plan *plan);
 
 /* Whether encoding can return its results in order, in small pieces.  Decoding always can. */
 bool tn_scaled_streams(const tn_scaled_plan *plan);
+
+/* Divides the tensor anew if need be, so that encoding streams and applies the rotation.  False: bands are
+ * too large for that, or their tiles have more than scales and zero points in common. */
+bool tn_scaled_cut(tn_scaled_plan *plan);
+
+extern uint64_t tn_scaled_band;         /* the most values of a band */
 
 #endif

@@ -228,7 +228,7 @@ static tn_status measure_piece(const job *j, scratch *w, result *f, const tn_sca
                                tn_error *err)
 {
     tn_scaled_row row = tn_scaled_row_at(&j->plan, at, 0);
-    if (j->windows) {           /* not sparse; encoding rejects NaN */
+    if (j->windows && tn_scaled_is_flat(&j->plan)) {            /* not sparse; encoding rejects NaN */
         f->ranges[k] = tn_scaled_range(tn_job_floats(j, w, row.first, (size_t)(at->rows * row.n)),
                                        (size_t)(at->rows * row.n));
         return TN_OK;
@@ -383,8 +383,7 @@ static tn_status count_item(void *context, uint64_t item, unsigned worker, tn_sc
     const tn_scaled_plan *p = &j->plan;
     scratch *w = &j->scratches[worker];
     tn_job_item s = tn_job_item_of(j, item);
-    tn_scaled_place first, last;
-    tn_scaled_row own = j->windows ? tn_job_elements(j, &s, &first, &last) : (tn_scaled_row){ 0, 0 };
+    tn_scaled_row own = tn_job_elements(j, &s);
     TN_TRY(tn_job_open_values(j, w, &j->results[worker], own.first, own.n, err));
     for (uint64_t k = 0; k < tn_scaled_batch_tiles(p, s.first); k++) {
         tn_scaled_place at = tn_scaled_place_at(p, s.first, k, s.piece);
@@ -457,19 +456,24 @@ static tn_status search_groups(job *j, tn_error *err)
 
 /* --- the scale of a tensor ------------------------------------------------------------ */
 
+/* What is rotated is measured by items. */
 static uint64_t measure_items(const job *j)
 {
-    return tn_div_up_u64(j->plan.count, TN_SCALED_MEASURE);
+    return j->rotates ? tn_job_items(j) : tn_div_up_u64(j->plan.count, TN_SCALED_MEASURE);
 }
 
 static tn_status measure_some(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
-    uint64_t first = item * TN_SCALED_MEASURE, left = j->plan.count - first;
-    size_t n = left < TN_SCALED_MEASURE ? (size_t)left : TN_SCALED_MEASURE;
+    const tn_job_item s = tn_job_item_of(j, item);
+    uint64_t first = item * TN_SCALED_MEASURE;
+    tn_scaled_row own = { first, tn_min_u64(j->plan.count - first, TN_SCALED_MEASURE) };
     scratch *w = &j->scratches[use.scratch];
-    TN_TRY(tn_job_open_values(j, w, &j->results[use.result], first, n, err));
-    j->results[use.result].range = tn_scaled_range(tn_job_floats(j, w, first, n), n);
+    if (j->rotates)
+        own = tn_job_elements(j, &s);
+    TN_TRY(tn_job_open_values(j, w, &j->results[use.result], own.first, own.n, err));
+    const float *x = tn_job_floats(j, w, own.first, (size_t)own.n);
+    j->results[use.result].range = tn_scaled_range(x, (size_t)own.n);
     return TN_OK;
 }
 

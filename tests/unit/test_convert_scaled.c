@@ -7,6 +7,7 @@
 
 #include "convert.h"
 #include "files.h"
+#include "quant/scaled_plan.h"
 
 enum { ROWS = 96, COLS = 192, COUNT = ROWS * COLS };
 
@@ -36,6 +37,9 @@ static const simple matrix = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .sha
                                .data = values };
 static const simple narrow = { .name = "m", .dtype = TN_BFLOAT16, .rank = 2, .shape = { ROWS, COLS },
                                .data = halves };
+
+static const simple cube = { .name = "m", .dtype = TN_FLOAT32, .rank = 3, .shape = { 6, 16, COLS },
+                             .data = values };
 
 static void same_data(const char *cast, const char *a, const char *b)
 {
@@ -319,6 +323,54 @@ static void codes_of_codes_report_too(void)
     same_stats("fx8", &direct, &values_of);
 }
 
+/* ---- tiles across rows ---- */
+
+/* What a conversion makes band by band is what the library makes of the whole tensor in memory. */
+static void check_bands(const char *cast, uint32_t rotation)
+{
+    static float made[COUNT];
+    const tn_quantize_options o = { .size = sizeof o, .rotation = { .size = rotation } };
+    const tn_create_options stored[] = { { .encoding = TN_ENCODING_RAW }, { .encoding = TN_ENCODING_ZSTD } };
+    const simple expected = { .name = "m", .dtype = TN_FLOAT32, .rank = 3, .shape = { 6, 16, COLS },
+                              .data = made };
+    char text[100];
+    tn_datatype *d;
+    snprintf(text, sizeof text, "%s%s%u", cast, rotation ? ",rotate=hadamard" : ",seed=", rotation);
+    CHECK(tn_datatype_parse(cast, &d, NULL) == TN_OK);
+    CHECK(tn_fake_quantize(d, &(tn_array){ TN_FLOAT32, 3, cube.shape, NULL }, values, made, &o, NULL, NULL) ==
+          TN_OK);
+    tn_datatype_free(d);
+    write_file("expected.zt", (tn_create_options){ .replace = true }, &expected, 1);
+    for (int i = 0; i < 2; i++) {
+        must_convert("cube.zt", "virtual.zt", (wish){ .cast = text, .is_virtual = true,
+                                                      .create = stored[i] });
+        must_convert("cube.zt", "codes.zt", (wish){ .cast = text, .create = stored[i] });
+        must_convert("codes.zt", "back.zt", (wish){ .cast = "f32" });
+        same_data(text, "virtual.zt", "expected.zt");
+        same_data(text, "back.zt", "expected.zt");
+    }
+}
+
+static void tiles_across_rows_are_made_in_bands(void)
+{
+    static const char *const casts[] = {
+        "int8|float32_t0d0", "int8|float32_t0d1", "e2m1fnuz|e8m0_t32d1", "int4|float16_t16_t16",
+        "uint4|float16_int8_t0_t16", "e2m1fnuz|e8m0_t4d0n2m4", "cb42f1346_e2m3fnuz|e8m0_t16s8d1",
+        "int3|e5m0_t2d0", "int4|float32_t2d0_t8d1", "e2m1fnuz|multi_float32_e4m3fn_t16d1"
+    };
+    const uint64_t usual = tn_scaled_band, sizes[] = { usual, 16 * COLS, 4 * COLS, COLS, 100 };
+    make_values();
+    write_file("cube.zt", (tn_create_options){ .replace = true }, &cube, 1);
+    for (size_t i = 0; i < sizeof casts / sizeof casts[0]; i++)
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+            tn_scaled_band = sizes[k];
+            check_bands(casts[i], 0);
+            if (!strstr(casts[i], "d0"))        /* which has 6 indices */
+                check_bands(casts[i], 8);
+        }
+    tn_scaled_band = usual;
+}
+
 /* ---- small and empty ---- */
 
 static void tensors_without_values_have_codes_too(void)
@@ -486,6 +538,7 @@ int main(void)
         IN_FOLDER(a_report_says_what_was_lost),
         IN_FOLDER(codes_report_each_value_once),
         IN_FOLDER(codes_of_codes_report_too),
+        IN_FOLDER(tiles_across_rows_are_made_in_bands),
         IN_FOLDER(tensors_without_values_have_codes_too),
         IN_FOLDER(what_has_no_meaning_is_refused),
         IN_FOLDER(packed_elements_of_large_tensors_become_codes),

@@ -53,8 +53,8 @@ typedef struct quantizing {
     tn_affine_plan      plan;
     tn_requant_plan     recode; /* of codes... */
     tn_scales           from;   /* ...that have these scales */
-    /* For a report, or NULL: values of the codes and of those that they are made of, if they are, and REPORTED
-     * times the lowest and the highest code. */
+    /* For a report, or NULL: values of the codes, of the codes that they are made of if they are, and
+     * REPORTED times the lowest and the highest code. */
     tn_affine_plan     *values, *before;
     uint8_t            *last[2];
 } quantizing;

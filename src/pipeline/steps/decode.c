@@ -20,7 +20,17 @@ typedef struct decoding {
     tn_decoder *decoder;        /* once it is prepared */
 } decoding;
 
-enum { BLOCK = 4096 };          /* values at a time: whole bytes in every type */
+enum {
+    BLOCK = 4096,               /* values at a time: whole bytes in every type */
+    COLUMNS = 512,              /* of each row, where a rotation lies across rows */
+    GRAIN = 1 << 16             /* values that such a rotation makes at a time, at least */
+};
+
+/* Blocks of a rotation that are not rows of elements: a value is made of values many rows apart. */
+static bool is_rotated_across(const tn_decoder *m)
+{
+    return m->plan.o.rotation.size && m->plan.count && m->plan.inner > 1;
+}
 
 static bool is_in_place(const tn_tensor *t)
 {
@@ -37,60 +47,87 @@ static void free_decoder(tn_decoder *m)
     tn_part_values_close(&m->parts);
     tn_datatype_free(m->datatype);
     tn_loaded_free(&m->loaded);
-    tn_spill_free(&m->values);
     free(m);
 }
 
 /* ---- making ---- */
 
-/* Values of a rotation that are made together. */
-static size_t grain_of(const tn_decoder *m)
-{
-    return m->values.bytes || !m->plan.o.rotation.size ? 1 : m->plan.o.rotation.size;
-}
+/* The range that is asked for. */
+typedef struct wanted {
+    const tn_decoder *decoder;
+    uint64_t          first, end;
+    uint8_t          *out;
+} wanted;
 
-/* Whole grains, as float32. */
-static tn_status make_floats(const tn_decoder *m, uint64_t first, size_t n, tn_pool *pool, float *values,
-                             tn_error *err)
+/* Those of n values from element `at` on that are wanted, as the type wanted. */
+static tn_status put(const wanted *r, uint64_t at, size_t n, const float *values, tn_error *err)
 {
-    size_t grain = grain_of(m);
-    if (m->values.bytes) {
-        memcpy(values, m->values.bytes + first * sizeof *values, n * sizeof *values);
+    const tn_decoder *m = r->decoder;
+    uint64_t from = at > r->first ? at : r->first, to = tn_min_u64(at + n, r->end);
+    if (from >= to)
         return TN_OK;
-    }
-    tn_part_values_read(&m->parts, first, n, values);
-    return grain > 1 ? tn_rotate(&m->plan.o.rotation, true, n / grain, grain, 1, values, pool, err) : TN_OK;
+    return tn_cast_block(&m->narrow, r->out + tn_dense_bytes(from - r->first, m->bits), values + (from - at),
+                         (size_t)(to - from), from, m->plan.rank, m->plan.shape, err);
 }
 
-static tn_status make_range(const tn_decoder *m, uint64_t first, size_t n, tn_pool *pool, uint8_t *out,
-                            tn_error *err)
+/* Whole blocks of the rotation, if there is one. */
+static tn_status make_in_order(const wanted *r, tn_error *err)
 {
     float values[BLOCK];
-    size_t grain = grain_of(m);
-    uint64_t end = first + n, last = (end + grain - 1) / grain * grain;
-    for (uint64_t at = first - first % grain; at < end; at += BLOCK) {
-        size_t some = last - at < BLOCK ? (size_t)(last - at) : BLOCK,
-               skip = at < first ? (size_t)(first - at) : 0;
-        size_t wanted = end - at < some ? (size_t)(end - at) : some;
-        uint8_t *to = out + tn_dense_bytes(at + skip - first, m->bits);
-        bool direct = m->narrow.route == TN_ROUTE_COPY && grain == 1 && (uintptr_t)to % _Alignof(float) == 0;
-        TN_TRY(make_floats(m, at, some, pool, direct ? (float *)(void *)to : values, err));
-        if (!direct)
-            TN_TRY(tn_cast_block(&m->narrow, out + tn_dense_bytes(at + skip - first, m->bits),
-                                 values + skip, wanted - skip, at + skip, m->plan.rank, m->plan.shape, err));
+    const tn_decoder *m = r->decoder;
+    const tn_rotation *rotation = &m->plan.o.rotation;
+    uint64_t size = rotation->size ? rotation->size : 1, last = (r->end + size - 1) / size * size;
+    for (uint64_t at = r->first / size * size; at < last; at += BLOCK) {
+        size_t some = (size_t)tn_min_u64(last - at, BLOCK);
+        uint8_t *to = r->out + tn_dense_bytes(at - r->first, m->bits);  /* unless it is rotated */
+        if (size == 1 && m->narrow.route == TN_ROUTE_COPY && (uintptr_t)to % _Alignof(float) == 0) {
+            tn_part_values_read(&m->parts, at, some, (float *)(void *)to);
+            continue;
+        }
+        tn_part_values_read(&m->parts, at, some, values);
+        if (size > 1)
+            tn_rotate_blocks(rotation, true, some / size, 1, values);
+        TN_TRY(put(r, at, some, values, err));
     }
+    return TN_OK;
+}
+
+/* Rows of a block of a rotation across rows, n elements of each from element `at` on. */
+static tn_status make_columns(const wanted *r, uint64_t at, size_t n, float *values, tn_error *err)
+{
+    const tn_scaled_plan *p = &r->decoder->plan;
+    uint32_t size = p->o.rotation.size;
+    bool any = false;
+    for (uint32_t k = 0; k < size; k++)
+        any |= at + k * p->inner < r->end && at + k * p->inner + n > r->first;
+    for (uint32_t k = 0; k < size && any; k++)
+        tn_part_values_read(&r->decoder->parts, at + k * p->inner, n, values + k * n);
+    if (any)
+        tn_rotate_blocks(&p->o.rotation, true, 1, n, values);
+    for (uint32_t k = 0; k < size && any; k++)
+        TN_TRY(put(r, at + k * p->inner, n, values + k * n, err));
+    return TN_OK;
+}
+
+static tn_status make_across(const wanted *r, float *values, tn_error *err)
+{
+    uint64_t inner = r->decoder->plan.inner, block = inner * r->decoder->plan.o.rotation.size;
+    for (uint64_t at = r->first / block * block; at < r->end; at += block)
+        for (uint64_t i = 0; i < inner; i += COLUMNS)
+            TN_TRY(make_columns(r, at + i, (size_t)tn_min_u64(inner - i, COLUMNS), values, err));
     return TN_OK;
 }
 
 static tn_status make(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out, tn_error *err)
 {
     const tn_decoder *m = tn_view_decoder(v);
-    tn_pool *pool = NULL;               /* of this thread alone */
-    (void)w;
-    tn_status status = grain_of(m) > 1 ? tn_pool_new(1, &pool, err) : TN_OK;
+    const wanted r = { m, first, first + n, out };
+    uint8_t *values = NULL;
+    tn_status status = TN_OK;
+    if (is_rotated_across(m))
+        status = tn_worker_buffer(w, v, 1, sizeof(float) * COLUMNS * m->plan.o.rotation.size, &values, err);
     if (!status)
-        status = make_range(m, first, n, pool, out, err);
-    tn_pool_free(pool);
+        status = values ? make_across(&r, (float *)(void *)values, err) : make_in_order(&r, err);
     return tn_in_tensor(status, m->tensor->name, err);
 }
 
@@ -184,14 +221,8 @@ static tn_status begin(const tn_tensor *t, const decode_as *as, tn_decoder **mad
     return TN_OK;
 }
 
-/* Blocks of a rotation that are not rows of elements: there is no way to one value but through very many. */
-static bool is_rotated_across(const tn_decoder *m)
-{
-    return m->plan.o.rotation.size && m->plan.count && m->plan.inner > 1;
-}
-
 /* Whether there is a way to the values; reads nothing.  Any thread may have any range of them unless parts
- * are to be decoded first. */
+ * are to be decoded first.  Blocks of a rotation are best made whole. */
 static tn_status check(tn_view *v, const decode_as *as, tn_error *err)
 {
     const tn_tensor *t = tn_stored_tensor(v);
@@ -199,7 +230,11 @@ static tn_status check(tn_view *v, const decode_as *as, tn_error *err)
     tn_status status = begin(t, as, &m, err);
     for (uint32_t k = 0; k < t->nparts && !status; k++)
         status = tn_part_readable(t, &t->parts[k], err);
-    v->reach = status || !is_in_place(t) || is_rotated_across(m) ? TN_REACH_IN_ORDER : TN_REACH_ANY;
+    v->reach = status || !is_in_place(t) ? TN_REACH_IN_ORDER : TN_REACH_ANY;
+    if (!status && is_rotated_across(m)) {
+        uint64_t block = m->plan.inner * (m->plan.o.rotation.size > 8 ? m->plan.o.rotation.size : 8);
+        v->grain = (GRAIN / block + 1) * block;
+    }
     free_decoder(m);
     return status;
 }
@@ -233,22 +268,6 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
 
 /* ---- what comes first ---- */
 
-/* All values, and the rotation undone on them. */
-static tn_status unroll(tn_decoder *m, const char *beside, tn_error *err)
-{
-    uint64_t size;
-    if (!tn_mul_u64(m->plan.count, sizeof(float), &size))
-        return tn_fail(err, TN_ERR_LIMIT, "too many values");
-    TN_TRY(tn_spill_make(&m->values, beside, size, err));
-    tn_scaled_work w = { .plan = &m->plan, .dst_type = TN_FLOAT32, .dst = m->values.bytes };
-    TN_TRY(tn_pool_new(1, &w.pool, err));       /* others have their own tensors to open */
-    tn_status status = tn_quantizer_decode(&w, err);
-    if (!status)
-        status = tn_scaled_rotate(&m->plan, true, (float *)(void *)m->values.bytes, w.pool, err);
-    tn_pool_free(w.pool);
-    return status;
-}
-
 static tn_status tick(void *context, tn_error *err)
 {
     return tn_walk_check(context, err);
@@ -280,7 +299,7 @@ static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
         TN_TRY(tn_load(&loading, &m->loaded, err));
         TN_TRY(lay_out(m, &m->loaded.tensor, err));
     }
-    return is_rotated_across(m) ? unroll(m, v->place->beside, err) : TN_OK;
+    return TN_OK;
 }
 
 const tn_decoder *tn_view_decoder(const tn_view *v)

@@ -14,7 +14,6 @@ typedef struct tn_decoder {
     tn_part_values  parts;
     tn_cast_plan    narrow;         /* from float32 to that type */
     tn_loaded       loaded;         /* where parts cannot be had in place */
-    tn_spill        values;         /* all of them as float32, where a rotation lies across rows */
 } tn_decoder;
 
 /* NULL: another step, or not prepared. */

@@ -1,8 +1,8 @@
 /* pipeline/steps/encode.c - values into codes of any datatype, or into what the codes would stand for.
  *
- * Where tiles follow one another, a block is an item of the quantizer: it reads
- * its values from the input and gives some bytes of every part.  Other tensors are
- * encoded as a whole, from memory into spills. */
+ * A block is an item of the quantizer: it reads its values, which follow one
+ * another, from the input and gives some bytes of every part.  Tensors whose bands
+ * of tiles are too large for that are encoded as a whole, from memory into spills. */
 #include "pipeline/steps/steps.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -105,7 +105,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
                                err));
     TN_TRY(tn_scaled_check_rotation(&e->plan, err));
     TN_TRY(tn_scaled_shapes_for(e->datatype, v->tensor.rank, v->tensor.shape, &shapes, err));
-    e->streams = tn_scaled_streams(&e->plan) && (!e->plan.o.rotation.size || tn_scaled_rotates(&e->plan));
+    e->streams = tn_scaled_cut(&e->plan);
     find_fields(e, &shapes);
     return e->fakes ? TN_OK : declare_codes(v, e, &shapes, err);
 }
@@ -142,7 +142,9 @@ static tn_status make_plan(tn_view *v, encoding *e, tn_error *err)
         TN_TRY(tn_spill_make(&e->parts[i], v->place->beside, v->parts[i].nbytes, err));
         memory[i] = e->parts[i].bytes;
     }
-    return tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &o, memory, err);
+    TN_TRY(tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &o, memory, err));
+    tn_scaled_cut(&e->plan);
+    return TN_OK;
 }
 
 /* By blocks: only the search for scales comes first. */
@@ -260,11 +262,8 @@ static void take_spill(const tn_spill *s, uint64_t from, uint64_t n, tn_part_byt
 /* The byte of the first part where an item begins: of codes or of values. */
 static uint64_t first_byte(const tn_view *v, const encoding *e, uint64_t item, const tn_scaled_scratch *w)
 {
-    tn_scaled_place first, last;
     const tn_job_item tiles = tn_job_item_of(e->job, item);
-    if (!e->fakes)
-        return w->view.data.from;
-    return tn_job_elements(e->job, &tiles, &first, &last).first * (v->bits / 8);
+    return e->fakes ? tn_job_elements(e->job, &tiles).first * (v->bits / 8) : w->view.data.from;
 }
 
 static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_bytes *out, tn_error *err)
