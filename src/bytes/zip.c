@@ -15,7 +15,7 @@
 
 enum {
     ENTRY_BYTES = 46, END_BYTES = 22, END64_BYTES = 56, LOCATOR64_BYTES = 20, COMMENT_MAX = 65535,
-    FLAG_ENCRYPTED = 1, FLAG_UTF8 = 0x800, EXTRA_ZIP64 = 1, VERSION = 20, VERSION64 = 45,
+    FLAG_ENCRYPTED = 1, FLAG_UTF8 = 0x800, EXTRA_ZIP64 = 1, EXTRA_NOTE = 'T' | 'n' << 8, VERSION = 20, VERSION64 = 45,
     DAY = 1 << 5 | 1            /* 1980-01-01: the same input gives the same bytes */
 };
 
@@ -145,20 +145,24 @@ tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory
 
 /* --- members --- */
 
-/* Takes numbers that do not fit 32 bits from the extra field; false: they are missing. */
-static bool take_zip64(tn_cur extra, tn_zip_member *m)
+/* Takes the note, and numbers that do not fit 32 bits; false: they are missing. */
+static bool take_extra(tn_cur extra, tn_zip_member *m)
 {
     bool wide = m->decoded == MOST_32 || m->size == MOST_32 || m->local == MOST_32;
-    while (wide && !extra.bad && tn_cur_left(&extra) >= 4) {
+    while (!extra.bad && tn_cur_left(&extra) >= 4) {
         uint64_t id = tn_cur_le(&extra, 2), n = tn_cur_le(&extra, 2);
         const uint8_t *bytes = tn_cur_take(&extra, n);
-        if (!bytes || id != EXTRA_ZIP64)
+        if (bytes && id == EXTRA_NOTE)
+            m->note = (tn_text){ (const char *)bytes, (size_t)n };
+        if (!bytes || id != EXTRA_ZIP64 || !wide)
             continue;
         tn_cur c = cursor(bytes, (size_t)n);
+        wide = false;
         m->decoded = m->decoded == MOST_32 ? tn_cur_le(&c, 8) : m->decoded;
         m->size = m->size == MOST_32 ? tn_cur_le(&c, 8) : m->size;
         m->local = m->local == MOST_32 ? tn_cur_le(&c, 8) : m->local;
-        return !c.bad;
+        if (c.bad)
+            return false;
     }
     return !wide;
 }
@@ -187,7 +191,7 @@ tn_status tn_zip_next(tn_zip_directory *d, tn_zip_member *m, tn_error *err)
     if (c->bad)
         return tn_fail_at(err, TN_ERR_CORRUPT, m->at, "an entry reaches beyond the archive's directory");
     m->name = (tn_text){ (const char *)text, name };
-    if (!take_zip64(cursor(fields, extra), m))
+    if (!take_extra(cursor(fields, extra), m))
         return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
                           "member %s: expected its sizes as zip64 but they are not there",
                           tn_quote(m->name.ptr, name).text);
@@ -291,20 +295,22 @@ void tn_zip_put_local(tn_buf *b, const tn_zip_member *m)
 void tn_zip_put_entry(tn_buf *b, const tn_zip_member *m)
 {
     unsigned extra = 16u * m->wide + 8u * is_far(m);
+    size_t note = m->note.len ? 4 + m->note.len : 0;
     tn_buf_put_le(b, ENTRY_MARK, 4);
     tn_buf_put_le(b, version_of(m), 2);
     put_common(b, m);
-    tn_buf_put_le(b, extra ? 4 + extra : 0, 2);
+    tn_buf_put_le(b, (extra ? 4 + extra : 0) + note, 2);
     tn_buf_fill(b, 0, 2 + 2 + 2 + 4);   /* no comment, first disk, no attributes */
     put_at_most_32(b, m->local);
     tn_buf_put(b, m->name.ptr, m->name.len);
-    if (!extra)
-        return;
-    tn_buf_put_le(b, EXTRA_ZIP64, 2);
-    tn_buf_put_le(b, extra, 2);
+    tn_buf_put_le(b, EXTRA_ZIP64, extra ? 2 : 0);
+    tn_buf_put_le(b, extra, extra ? 2 : 0);
     tn_buf_put_le(b, m->size, m->wide ? 8 : 0);
     tn_buf_put_le(b, m->size, m->wide ? 8 : 0);
     tn_buf_put_le(b, m->local, is_far(m) ? 8 : 0);
+    tn_buf_put_le(b, EXTRA_NOTE, note ? 2 : 0);
+    tn_buf_put_le(b, m->note.len, note ? 2 : 0);
+    tn_buf_put(b, m->note.ptr, m->note.len);
 }
 
 void tn_zip_put_end(tn_buf *b, uint64_t count, uint64_t at, uint64_t size)

@@ -11,6 +11,9 @@
 enum { TN_ZIP_STORED = 0, TN_ZIP_DEFLATED = 8 };
 enum { TN_ZIP_LOCAL_BYTES = 30, TN_ZIP_NAME_MAX = 65535 };
 
+/* The extra fields of an entry take 16 bits: this is what zip64 leaves of them. */
+enum { TN_ZIP_NOTE_MAX = 65535 - (4 + 3 * 8) - 4 };
+
 typedef struct tn_zip_member {
     tn_text  name;
     uint64_t at;                /* of its entry in the directory */
@@ -20,6 +23,7 @@ typedef struct tn_zip_member {
     uint32_t crc;               /* of the decoded ones */
     unsigned method;
     bool     encrypted;
+    tn_text  note;              /* Tenon's extra field in the directory, which others skip; or len 0 */
     bool     wide;              /* for writing: the sizes are written as zip64 */
 } tn_zip_member;
 

@@ -439,6 +439,78 @@ static void members_near_4_gib_are_written_as_zip64(void)
     }
 }
 
+/* The arrays are plain for every reader; the directory has the rest. */
+static void what_numpy_cannot_express_is_in_the_directory(void)
+{
+    static const uint8_t nan[] = { 0xf9, 0x7e, 0x00 };
+    static char text[TN_ZIP_NOTE_MAX - 22];        /* the longest: {"meta":{"long":"..."}} takes 21 bytes more */
+    const tn_meta meta[] = { { .key = "größe", .text = "µ\n{}" },
+                             { .key = "nan", .cbor = nan, .cbor_size = sizeof nan } };
+    const simple s[] = {
+        { .name = "a", .dtype = TN_INT4, .rank = 1, .shape = { 8 }, .data = numbers, .meta = meta, .nmeta = 2 },
+        { .name = "b", .dtype = TN_FLOAT8_E4M3FN, .rank = 2, .shape = { 2, 2 }, .data = numbers },
+    };
+    size_t n;
+    write_file("n.npz", (tn_create_options){ 0 }, s, 2);
+    uint8_t *bytes = load_file(in_folder("n.npz").text, &n);
+    const uint8_t *directory = memmem(bytes, n, "PK\1\2", 4);
+    CHECK(directory && !memchr(bytes, '#', (size_t)(directory - bytes)));
+    CHECK(memmem(directory, n - (size_t)(directory - bytes), "{\"record\":", 10));
+    free(bytes);
+    tn_file *f = open_file("n.npz");
+    const tn_tensor *a = tn_file_find(f, "a"), *b = tn_file_find(f, "b");
+    CHECK(a->dtype == TN_INT4 && a->shape[0] == 8 && b->dtype == TN_FLOAT8_E4M3FN && b->shape[1] == 2);
+    CHECK(a->nmeta == 2 && strcmp(a->meta[0].text, meta[0].text) == 0);
+    CHECK(a->meta[1].cbor_size == 3 && memcmp(a->meta[1].cbor, nan, 3) == 0);
+    tn_close(f);
+    memset(text, 'x', sizeof text - 1);
+    simple longest = { .name = "a", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = numbers,
+                       .meta = &(tn_meta){ .key = "long", .text = text }, .nmeta = 1 };
+    write_file("l.npz", (tn_create_options){ 0 }, &longest, 1);
+    tn_close(open_file("l.npz"));
+}
+
+static void notes_have_a_limit(void)
+{
+    static char text[TN_ZIP_NOTE_MAX];
+    memset(text, 'x', sizeof text - 1);
+    simple s = { .name = "a", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = numbers,
+                 .meta = &(tn_meta){ .key = "long", .text = text }, .nmeta = 1 };
+    tn_error err = { .text = "" };
+    check_status(try_write("l.npz", (tn_create_options){ 0 }, &s, 1, &err), &err, TN_ERR_LIMIT,
+                 "bytes but the directory of an archive has room for 65503 (drop_metadata)");
+    write_file("l.npz", (tn_create_options){ .drop_metadata = true }, &s, 1);
+    tn_file *f = open_file("l.npz");
+    CHECK(tn_file_tensor(f, 0)->nmeta == 0);
+    tn_close(f);
+}
+
+/* Every byte of the directory flipped, and every length of the file. */
+static void damaged_notes_are_refused_or_read(void)
+{
+    const simple s = { .name = "a", .dtype = TN_INT4, .rank = 1, .shape = { 8 }, .data = numbers,
+                       .meta = &(tn_meta){ .key = "k", .text = "v" }, .nmeta = 1 };
+    size_t size;
+    write_file("d.npz", (tn_create_options){ 0 }, &s, 1);
+    uint8_t *bytes = load_file(in_folder("d.npz").text, &size);
+    for (size_t i = 0; i < size; i++) {
+        for (int cut = 0; cut < 2; cut++) {
+            uint8_t *copy = exact_copy(bytes, cut ? i : size);
+            tn_file *f = NULL;
+            tn_error err = { .text = "" };
+            if (!cut)
+                copy[i] ^= 0x11;
+            tn_status status = tn_open_memory(copy, cut ? i : size, NULL, &f, &err);
+            CHECK(status ? err.text[0] && !f : !cut);
+            if (f)
+                walk_file(f);
+            tn_close(f);
+            free(copy);
+        }
+    }
+    free(bytes);
+}
+
 static void compressed_data_stays_compressed_and_checked(void)
 {
     static const char *const outs[] = { "out.zt", "out.npz" };
@@ -502,6 +574,9 @@ int main(void)
         IN_FOLDER(ties_and_streamed_tensors_have_their_checksums),
         IN_FOLDER(names_that_are_too_long_are_refused),
         IN_FOLDER(members_near_4_gib_are_written_as_zip64),
+        IN_FOLDER(what_numpy_cannot_express_is_in_the_directory),
+        IN_FOLDER(notes_have_a_limit),
+        IN_FOLDER(damaged_notes_are_refused_or_read),
         IN_FOLDER(compressed_data_stays_compressed_and_checked),
         IN_FOLDER(a_file_that_is_read_is_the_same_as_one_that_is_mapped),
     };

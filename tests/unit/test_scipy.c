@@ -689,7 +689,7 @@ static void the_tensor_keeps_its_name_or_is_called_after_the_file(void)
 
 static void metadata_stays_with_the_values(void)
 {
-    static char text[10001];
+    static char text[TN_ZIP_NOTE_MAX];
     const tn_meta meta[] = { { .key = "unit", .text = "Grüße" } },
     of_file = { .key = "made", .text = "today" };
     sample s = small_csr;

@@ -314,17 +314,27 @@ static bool take_dict(parser *p)
 
 /* --- the comment --- */
 
-static tn_status take_comment_item(parser *p, const tn_meta *item, tn_error *err)
+static tn_status take_note_item(const tn_meta *item, tn_arena *arena, tn_npy_header *h, tn_error *err)
 {
     tn_text cbor = { (const char *)item->cbor, item->cbor_size };
     if (strcmp(item->key, TN_NPY_NAME) == 0)
-        p->h->name = item->text;
+        h->name = item->text;
     else if (strcmp(item->key, TN_NPY_RECORD) == 0)
-        p->h->record = cbor;
+        h->record = cbor;
     else if (strcmp(item->key, TN_NPY_META) == 0)
-        return tn_meta_parse_map(cbor, TN_NO_OFFSET, p->arena, &p->h->meta, &p->h->nmeta, err);
+        return tn_meta_parse_map(cbor, TN_NO_OFFSET, arena, &h->meta, &h->nmeta, err);
     else if (strcmp(item->key, TN_NPY_FILE_META) == 0)
-        return tn_meta_parse_map(cbor, TN_NO_OFFSET, p->arena, &p->h->file_meta, &p->h->nfile_meta, err);
+        return tn_meta_parse_map(cbor, TN_NO_OFFSET, arena, &h->file_meta, &h->nfile_meta, err);
+    return TN_OK;
+}
+
+tn_status tn_npy_take_note(tn_text json, tn_arena *arena, tn_npy_header *h, tn_error *err)
+{
+    const tn_meta *items;
+    size_t count = 0;
+    TN_TRY(tn_meta_read_json(json, arena, &items, &count, err));
+    for (size_t i = 0; i < count; i++)
+        TN_TRY(take_note_item(&items[i], arena, h, err));
     return TN_OK;
 }
 
@@ -334,12 +344,8 @@ static bool take_comment(parser *p)
     size_t begin = p->pos;
     const char *json = p->text + begin, *line = memchr(json, '\n', p->end - begin);
     size_t n = line ? (size_t)(line - json) : p->end - begin;
-    const tn_meta *items;
-    size_t count = 0;
     tn_error why;
-    tn_status status = tn_meta_read_json((tn_text){ json, n }, p->arena, &items, &count, &why);
-    for (size_t i = 0; i < count && !status; i++)
-        status = take_comment_item(p, &items[i], &why);
+    tn_status status = tn_npy_take_note((tn_text){ json, n }, p->arena, p->h, &why);
     if (status) {
         tn_fail_at(p->err, status, byte_at(p->at, begin), "the comment of the header: %s", why.text);
         return false;

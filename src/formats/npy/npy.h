@@ -5,10 +5,12 @@
  *     header                       {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
  *     elements                     to the end
  *
- * What NumPy cannot express (a type of Tenon's own, metadata, compound tensors)
- * is in a comment behind the literal, which NumPy skips:
+ * What NumPy cannot express (a type of Tenon's own, metadata, compound tensors) is in a note:
  *
- *     # tenon {"name":"w","record":{...},"meta":{...},"file":{...}}
+ *     {"name":"w","record":{...},"meta":{...},"file":{...}}
+ *
+ * npz has it in the archive's directory.  Earlier versions wrote it as a comment behind the literal, "# tenon "
+ * and the note, which NumPy skips and others refuse: it is still read.
  *
  * header.c parses headers, read.c turns them into entries, write.c writes them. */
 #ifndef TN_CONTAINER_NPY_H
@@ -41,7 +43,8 @@ typedef struct tn_npy_header {
     bool           fortran;     /* the first index varies fastest */
     uint32_t       rank;
     const int64_t *shape;
-    size_t         comment;     /* bytes of Tenon's comment, which holds the members below */
+    size_t         comment;     /* bytes of a comment with a note */
+    /* Of the note: */
     const char    *name;        /* or NULL */
     tn_text        record;
     const tn_meta *meta, *file_meta;
@@ -58,6 +61,9 @@ tn_status tn_npy_header_size(const uint8_t *head, size_t n, uint64_t at, size_t 
 /* Parses that many bytes.  The header points into the arena only. */
 tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena *arena, tn_npy_header *h,
                        tn_error *err);
+
+/* Takes what a note says into the header. */
+tn_status tn_npy_take_note(tn_text json, tn_arena *arena, tn_npy_header *h, tn_error *err);
 
 /* --- read.c --- */
 
@@ -76,8 +82,6 @@ typedef struct tn_npy_array {
     const char         *type;   /* as NumPy spells it */
     uint32_t            rank;
     const int64_t      *shape;
-    const tn_out_entry *entry;  /* whose record and metadata are written, or NULL */
-    const char         *name;   /* to be written, or NULL */
 } tn_npy_array;
 
 tn_npy_array tn_npy_array_of(const tn_out_entry *entry);

@@ -1,7 +1,8 @@
 /* formats/npz/npz.h - a zip archive of .npy files.
  *
  *     members      a local header, then NAME.npy, stored or deflated
- *     directory    an entry per member, and the offset of the directory
+ *     directory    an entry per member, and the offset of the directory; what NumPy cannot express is in
+ *                  an extra field of the entry, which other readers skip
  *
  * bytes/zip.h reads and writes the archive, read.c and write.c the arrays in it.
  * The arrays of scipy.sparse.save_npz() are one matrix (scipy_read.c,
@@ -39,6 +40,11 @@ typedef struct tn_npz_member {
 /* Places NAME.npy, whose nbytes are set, at byte *at and moves *at behind it. */
 tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, tn_npz_member *m,
                        uint64_t *at, tn_error *err);
+
+/* What NumPy cannot express of an entry, and its name where the member's is another (else NULL), as a note.
+ * TN_ERR_LIMIT: it is too long, and metadata may not be dropped. */
+tn_status tn_npz_set_note(tn_writer *w, const tn_out_entry *entry, const char *name, tn_npz_member *m,
+                          tn_error *err);
 
 /* The entry's bytes are the elements of the member. */
 void tn_npz_set_offset(tn_out_entry *entry, const tn_npz_member *m, uint32_t file);

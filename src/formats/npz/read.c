@@ -110,6 +110,13 @@ static tn_status count_comment(reader *r, const tn_zip_member *m, const tn_npy_h
                       (unsigned long long)most, (unsigned long long)r->comments);
 }
 
+static tn_status take_note(reader *r, const tn_zip_member *m, tn_npy_header *h, tn_error *err)
+{
+    tn_error why;
+    tn_status status = tn_npy_take_note(m->note, &r->file->arena, h, &why);
+    return status ? tn_fail_at(err, status, m->at, "its note in the directory: %s", why.text) : TN_OK;
+}
+
 static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h, uint32_t *crc,
                              tn_error *err)
 {
@@ -125,8 +132,9 @@ static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h
                           (unsigned long long)(size <= m->decoded ? have : m->decoded));
     /* of the elements, from those of the member and of the header before them */
     *crc = m->crc ^ tn_crc32_join(tn_crc32(0, r->head, size), 0, m->decoded - size);
-    tn_status status = tn_npy_parse(r->head, size, at, &r->file->arena, h, err);
-    return status ? status : count_comment(r, m, h, err);
+    TN_TRY(tn_npy_parse(r->head, size, at, &r->file->arena, h, err));
+    TN_TRY(count_comment(r, m, h, err));
+    return m->note.len ? take_note(r, m, h, err) : TN_OK;
 }
 
 /* --- one member --- */

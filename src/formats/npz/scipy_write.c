@@ -86,8 +86,9 @@ static tn_status add_member(tn_writer *w, plan *p, const char *name, const tn_np
 static tn_status add_entry(tn_writer *w, plan *p, const char *name, size_t k, tn_error *err)
 {
     tn_out_entry *e = &w->entries[k];
-    tn_npy_array array = tn_npy_array_of(e);
-    array.name = k == DATA && !w->options.drop_names ? e->name : NULL;
+    const tn_npy_array array = tn_npy_array_of(e);
+    const char *own = k == DATA && !w->options.drop_names ? e->name : NULL;
+    TN_TRY(tn_npz_set_note(w, e, own, &p->members[p->count], err));
     tn_status status = add_member(w, p, name, &array, e->nbytes, err);
     tn_npz_set_offset(e, &p->members[k], 0);
     return status;
@@ -99,7 +100,6 @@ static tn_status add_column(tn_writer *w, plan *p, const char *name, tn_error *e
     const tn_out_entry *e = &w->entries[1];
     tn_npy_array array = tn_npy_array_of(e);
     array.rank = 1;
-    array.entry = NULL;
     return add_member(w, p, name, &array, e->nbytes / RANK, err);
 }
 

@@ -18,6 +18,58 @@ static tn_status make_name(tn_writer *w, const char *stem, tn_text *name, tn_err
     return name->ptr ? TN_OK : tn_fail_nomem(err);
 }
 
+/* One item of the note; its CBOR is in `map`. */
+static void add_meta(tn_meta *items, size_t *n, const char *key, const tn_meta *meta, size_t count,
+                     tn_buf *map)
+{
+    if (!count)
+        return;
+    tn_meta_put_map(meta, count, map);
+    items[(*n)++] = (tn_meta){ .key = key, .cbor = map->data, .cbor_size = map->size };
+}
+
+static tn_status put_note(tn_writer *w, const tn_out_entry *e, const char *name, bool with_meta, tn_text *note,
+                          tn_error *err)
+{
+    tn_meta items[4];
+    tn_buf meta = { 0 }, file = { 0 }, json = { 0 };
+    size_t n = 0;
+    if (name)
+        items[n++] = (tn_meta){ .key = TN_NPY_NAME, .text = name };
+    if (e->more->record.len)
+        items[n++] = (tn_meta){ .key = TN_NPY_RECORD, .cbor = (const uint8_t *)e->more->record.ptr,
+                                .cbor_size = e->more->record.len };
+    if (with_meta)
+        add_meta(items, &n, TN_NPY_META, e->more->meta, e->more->nmeta, &meta);
+    if (with_meta && e == w->entries)
+        add_meta(items, &n, TN_NPY_FILE_META, w->meta, w->nmeta, &file);
+    bool bad = meta.bad || file.bad;
+    if (n && !bad)
+        tn_meta_put_json(&json, items, n);
+    *note = (tn_text){ 0 };
+    if (json.size)
+        *note = (tn_text){ tn_arena_copy(&w->arena, json.data, json.size), json.size };
+    bad |= json.bad || (json.size && !note->ptr);
+    tn_buf_free(&meta);
+    tn_buf_free(&file);
+    tn_buf_free(&json);
+    return bad ? tn_fail_nomem(err) : TN_OK;
+}
+
+tn_status tn_npz_set_note(tn_writer *w, const tn_out_entry *e, const char *name, tn_npz_member *m,
+                          tn_error *err)
+{
+    tn_text *note = &m->zip.note;
+    TN_TRY(put_note(w, e, name, true, note, err));
+    if (note->len > TN_ZIP_NOTE_MAX && w->options.drop_metadata)
+        TN_TRY(put_note(w, e, name, false, note, err));
+    if (note->len <= TN_ZIP_NOTE_MAX)
+        return TN_OK;
+    return tn_in_tensor(tn_refuse(err, TN_ERR_LIMIT, TN_REASON_DROP_METADATA, NULL,
+                                  "its metadata and name take %zu bytes but the directory of an archive has "
+                                  "room for %d", note->len, TN_ZIP_NOTE_MAX), e->name, err);
+}
+
 tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, tn_npz_member *m,
                        uint64_t *at, tn_error *err)
 {
@@ -53,6 +105,7 @@ tn_status tn_npz_plan(tn_writer *w, tn_error *err)
         tn_out_entry *e = &w->entries[i];
         tn_npy_array array = tn_npy_array_of(e);
         members[i].nbytes = e->nbytes;
+        TN_TRY(tn_npz_set_note(w, e, NULL, &members[i], err));
         TN_TRY(tn_npz_place(w, e->name, &array, &members[i], &at, err));
         tn_npz_set_offset(e, &members[i], file);
     }
