@@ -1,4 +1,5 @@
 /* cli/commands/convert.c - writes the tensors of one or more files into another. */
+#include "ui/chosen.h"
 #include "ui/json.h"
 #include "ui/open_file.h"
 #include "ui/progress.h"
@@ -237,10 +238,9 @@ static void say_result(const job *j, const tn_convert_result *result, double sec
     }
     if (o->quiet)
         return;
-    double most = (double)(result->bytes_in > result->bytes_out ? result->bytes_in : result->bytes_out);
     fprintf(stderr, "%s: %s, %s -> %s in %.2f s (%s/s)\n", path, counted(result->tensors, "tensor").s,
             human_size(result->bytes_in).s, human_size(result->bytes_out).s, seconds,
-            human_size((uint64_t)(most / (seconds > 1e-6 ? seconds : 1e-6))).s);
+            human_size((uint64_t)((double)result->bytes_in / (seconds > 1e-6 ? seconds : 1e-6))).s);
 }
 
 static void report_row(void *context, const tn_quantize_report *quantized)
@@ -295,6 +295,20 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
     };
 }
 
+/* Of the tensors that are chosen: what the result will tell. */
+static uint64_t stored_bytes(const opts *o, const tn_file *file)
+{
+    chosen c;
+    tn_error err;
+    uint64_t bytes = 0;
+    if (chosen_make(&c, o, file, &err) == TN_OK)
+        for (size_t i = 0; i < c.count; i++)
+            for (uint32_t k = 0; k < c.tensors[i]->nparts; k++)
+                bytes += stored_info(c.tensors[i], &c.tensors[i]->parts[k]).bytes;
+    chosen_free(&c);
+    return bytes;
+}
+
 int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
 {
     job j = { .o = o, .rules = rules };
@@ -304,6 +318,7 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
     tn_convert_result result = { 0 };
     tn_error err;
     progress_begin(&j.bar, o->quiet);
+    j.bar.input = j.bar.shown ? stored_bytes(o, file) : 0;
     if (o->json) {
         json_open('{');
         json_text_field("file", output_of(o));

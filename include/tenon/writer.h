@@ -102,6 +102,10 @@ TN_API tn_status tn_writer_finish(tn_writer *writer, tn_error *err);
 /* Gives up: frees the writer, leaves no trace.  NULL is allowed. */
 TN_API void tn_writer_abandon(tn_writer *writer);
 
+/* For a program that ends at once, while other threads may be writing: temporary files are removed.  What is
+ * getting its name gets it first; nothing else does any more: calls that publish a file do not return. */
+TN_API void tn_abandon_files(void);
+
 #ifdef __cplusplus
 }
 #endif

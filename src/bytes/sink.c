@@ -138,8 +138,11 @@ static int create_named(tn_sink *s, mode_t mode)
             break;
         /* Another sink may have removed it before it was locked, unless files cannot be locked at all. */
         bool lost = tn_sink_calls.flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (!lost && tn_is_named(s->folder, s->temp, fd))
+        if (!lost && tn_is_named(s->folder, s->temp, fd)) {
+            s->leftover = (tn_leftover){ .folder = s->folder, .name = s->temp };
+            tn_leftover_add(&s->leftover);
             return fd;
+        }
         close(fd);
         errno = EEXIST;
     }
@@ -612,8 +615,10 @@ static tn_status publish_file(tn_sink *s, uint64_t size, tn_error *err)
     TN_TRY(tn_sink_settle_file(s, size, err));
     if (s->nameless)
         return TN_OK;
-    TN_TRY(tn_sink_take_place(s, err));
-    return tn_sink_sync_folder(s, err);
+    tn_publishing_begin();
+    tn_status status = tn_sink_take_place(s, err);
+    tn_publishing_end();
+    return status ? status : tn_sink_sync_folder(s, err);
 }
 
 static tn_status publish_memory(tn_sink *s, uint64_t size, tn_error *err)
@@ -653,6 +658,7 @@ void tn_sink_abandon(tn_sink *sink)
         tn_sink_drop_member(sink);
         return;
     }
+    tn_leftover_remove(&sink->leftover);
     if (sink->temp[0] != '\0')
         unlinkat(sink->folder, sink->temp, 0);      /* while it is locked */
     if (sink->fd >= 0)

@@ -4,6 +4,7 @@
 
 #include "bytes/attributes.h"
 #include "bytes/identity.h"
+#include "bytes/leftover.h"
 #include "bytes/sink_set.h"
 #include "bytes/temporary.h"
 #include "bytes/fd_cache.h"
@@ -39,6 +40,7 @@ struct tn_sink {
     int             folder;     /* of the file */
     char           *name;       /* final name in the folder; NULL for a member */
     char            temp[TN_TEMPORARY_NAME];    /* current name, or "" */
+    tn_leftover     leftover;   /* of that */
     bool            replace;
     bool            nameless;   /* a descriptor from the caller: publish gives it no name */
     bool            exists;     /* a file had the name when the sink was opened: `old` */
@@ -96,6 +98,9 @@ tn_status tn_sink_sync_folder(tn_sink *sink, tn_error *err);
 
 /* Removes the folder of parked files of a process that has ended. */
 void tn_sink_remove_parking(int folder, const char *name);
+
+/* The same of this process. */
+void tn_sink_empty_parking(int folder, const char *name);
 
 /* true: the member is not created yet and another file would have to be closed for it, so the space is
  * reserved later. */

@@ -21,6 +21,7 @@ struct tn_sink_set {
     bool        locked;         /* the folder is locked, or cannot be */
     int         parking;        /* folder of the members that are closed; -1: none is */
     char        parking_name[TN_TEMPORARY_NAME];
+    tn_leftover leftover;       /* of that */
     tn_place    like;           /* whose attributes the members get, if it exists */
     tn_lost     lost;           /* attributes that the members do not have */
     tn_listener listener;
@@ -56,6 +57,9 @@ static bool open_parking(tn_sink_set *set)
         if (!lost && tn_is_named(set->folder, name, fd)) {
             set->parking = fd;
             memcpy(set->parking_name, name, sizeof name);
+            set->leftover = (tn_leftover){ .folder = set->folder, .name = set->parking_name,
+                                           .is_parking = true };
+            tn_leftover_add(&set->leftover);
             return true;
         }
         if (fd >= 0)
@@ -72,15 +76,28 @@ static void remove_parked(int parking, const char *name)
         unlinkat(parking, name, 0);
 }
 
+static void empty_parking(int fd, int folder, const char *name)
+{
+    tn_sink_each_name(fd, remove_parked);
+    unlinkat(folder, name, AT_REMOVEDIR);
+}
+
+void tn_sink_empty_parking(int folder, const char *name)
+{
+    int fd = openat(folder, name, PARKING_FLAGS);
+    if (fd >= 0) {
+        empty_parking(fd, folder, name);
+        close(fd);
+    }
+}
+
 void tn_sink_remove_parking(int folder, const char *name)
 {
     int fd = openat(folder, name, PARKING_FLAGS);
     if (fd < 0)
         return;
-    if (tn_sink_calls.flock(fd, LOCK_EX | LOCK_NB) == 0 && tn_is_named(folder, name, fd)) {
-        tn_sink_each_name(fd, remove_parked);
-        unlinkat(folder, name, AT_REMOVEDIR);
-    }
+    if (tn_sink_calls.flock(fd, LOCK_EX | LOCK_NB) == 0 && tn_is_named(folder, name, fd))
+        empty_parking(fd, folder, name);
     close(fd);
 }
 
@@ -376,10 +393,12 @@ tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, s
 {
     tn_status status = settle_all(members, n, last, last_size, err);
     lock_folder(set);
+    tn_publishing_begin();
     if (!status)
         status = name_all(set, members, n, last, err);
     for (size_t i = 0; status && i < n; i++)
         take_back(&members[i]);
+    tn_publishing_end();
     if (!status) {
         tn_sink_tell(&set->listener, &set->lost, "files");
         status = tn_sink_sync_folder(last, err);
@@ -411,13 +430,15 @@ static int remove_old(const tn_sink_set *set, const tn_obsolete *old)
 void tn_sink_set_remove(tn_sink_set *set, const tn_obsolete *files, size_t n, tn_not_removed failed,
                         void *context)
 {
+    bool goes_on = true;
     lock_folder(set);
-    for (size_t i = 0; i < n; i++) {
-        if (remove_old(set, &files[i]) != 0 && !failed(context, files[i].name, errno))
-            return;
-        if (i == 0 || i == n - 1)
+    tn_publishing_begin();
+    for (size_t i = 0; i < n && goes_on; i++) {
+        goes_on = remove_old(set, &files[i]) == 0 || failed(context, files[i].name, errno);
+        if (goes_on && (i == 0 || i == n - 1))
             (void)tn_sync_fd(set->folder);
     }
+    tn_publishing_end();
 }
 
 /* ---- the end ---- */
@@ -426,6 +447,7 @@ void tn_sink_drop_member(tn_sink *s)
 {
     tn_sink_set *set = s->member.set;
     char number[NUMBER_SIZE];
+    tn_leftover_remove(&s->leftover);
     if (s->temp[0])
         unlinkat(set->folder, s->temp, 0);
     if (s->member.parked) {
@@ -446,6 +468,7 @@ void tn_sink_set_close(tn_sink_set *set)
         return;
     for (size_t i = 0; i < set->count; i++)
         tn_sink_abandon(set->members[i]);
+    tn_leftover_remove(&set->leftover);
     if (set->parking >= 0) {
         unlinkat(set->folder, set->parking_name, AT_REMOVEDIR);
         close(set->parking);

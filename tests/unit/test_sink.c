@@ -6,6 +6,8 @@
 #include "bytes/sink_calls.h"
 #include "file_systems.h"
 
+#include <tenon/writer.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -479,6 +481,32 @@ static void without_locks_files_are_written_and_nothing_is_cleaned(void)
     }
 }
 
+/* What a process leaves that ends while it writes. */
+static int entries_left(bool abandons)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        tn_sink *s;
+        bool good = tn_sink_open(in_folder("file").text, false, &s, NULL) == TN_OK &&
+                    tn_sink_write(s, 0, "text", 4, NULL) == TN_OK;
+        if (abandons)
+            tn_abandon_files();
+        _exit(good ? 0 : 1);
+    }
+    int how;
+    CHECK(child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    return count_entries(folder);
+}
+
+static void a_process_that_ends_at_once_can_leave_nothing(void)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        use_file_system(kind);
+        CHECK(entries_left(true) == 0);
+        CHECK(entries_left(false) == (kind > 0));       /* a file that has a name */
+    }
+}
+
 static ssize_t die_in_pwrite(int fd, const void *data, size_t n, off_t offset)
 {
     (void)fd, (void)data, (void)n, (void)offset;
@@ -733,6 +761,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(a_new_file_appears_when_it_is_published),
+        IN_FOLDER(a_process_that_ends_at_once_can_leave_nothing),
         IN_FOLDER(an_old_file_stays_until_then_and_keeps_its_permissions),
         IN_FOLDER(an_abandoned_sink_leaves_no_trace),
         IN_FOLDER(gaps_and_ends_never_written_are_zero),
