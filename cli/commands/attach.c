@@ -43,7 +43,7 @@ static int find_in_files(const opts *o, const tn_attachment *a, choice *c)
     }
     if (c->tensor)
         return EXIT_DONE;
-    return fail(EXIT_BAD, "%s: no file or tensor \"%s\" is offered", escaped(o->files[0]), escaped(name));
+    return give_up(EXIT_BAD, "%s: no file or tensor \"%s\" is offered", escaped(o->files[0]), escaped(name));
 }
 
 /* An item of that name comes first, then a tensor of that name in any file. */
@@ -80,7 +80,7 @@ static int dense_make(const opts *o, const tn_attached *item, dense *d)
     if (status != TN_OK)
         return say_error(o->files[0], &err);
     if (!d->part.data && d->part.nbytes > 0) {
-        return fail(EXIT_BAD, "%s: tensor \"%s\" is in memory that the CPU cannot access",
+        return give_up(EXIT_BAD, "%s: tensor \"%s\" is in memory that the CPU cannot access",
                     escaped(o->files[0]), escaped(item->name));
     }
     if (!d->part.array.stride)
@@ -341,7 +341,7 @@ static int save(const opts *o, const tn_attachment *a, choice *c)
     if (!c->item && files > 0 && count > 1)
         return usage_error("attach", "--out saves one file, but %zu are offered: name one", count);
     if (!c->item && count == 0) {
-        return fail(EXIT_BAD, "%s: nothing is offered", escaped(o->files[0]));
+        return give_up(EXIT_BAD, "%s: nothing is offered", escaped(o->files[0]));
     }
     if (!c->item && files == 1)
         c->item = tn_attached_at(a, 0);
@@ -395,7 +395,7 @@ static int check_whole(const opts *o, const tn_attachment *a, int code)
     const tn_attached *item;
     for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
         if (tn_buffer_broken(item->buffer)) {
-            code = fail(worse(code, EXIT_BAD), "%s: %s: the file was truncated while it was read",
+            code = give_up(worse(code, EXIT_BAD), "%s: %s: the file was truncated while it was read",
                         escaped(o->files[0]), escaped(item->name));
         }
     }

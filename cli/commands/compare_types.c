@@ -56,14 +56,15 @@ static int add_candidate(contest *c, const char *list, const char *at, size_t n)
         const tn_datatype_name *name;
         for (size_t i = 0; (name = tn_datatype_at(i)); i++)
             tn_nearest_offer(&nearest, name->name);
-        return fail_by(code, &err, "--types \"%s\": the type at character %zu: %s%s%s", escaped(list),
+        return give_up_by(code, &err, "--types \"%s\": the type at character %zu: %s%s%s", escaped(list),
                        character(list, at), error_line(&err), did_you_mean(&nearest),
                        code == EXIT_USAGE ? " (see: tenon datatypes)" : "");
     }
     for (const candidate *other = c->candidates; other < one; other++) {
         if (strcmp(tn_datatype_text(other->datatype), tn_datatype_text(one->datatype)) == 0) {
-            return fail(EXIT_USAGE, "--types \"%s\": \"%s\" at character %zu is the same as \"%s\" before it",
-                        escaped(list), escaped(one->text), character(list, at), escaped(other->text));
+            return give_up(EXIT_USAGE,
+                           "--types \"%s\": \"%s\" at character %zu is the same as \"%s\" before it",
+                           escaped(list), escaped(one->text), character(list, at), escaped(other->text));
         }
     }
     return EXIT_DONE;

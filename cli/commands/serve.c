@@ -268,7 +268,7 @@ static int serve(const opts *o, tn_offer *offer)
     for (size_t i = 0; i < o->nfiles && code == EXIT_DONE && !stopped; i++)
         code = offer_file(o, offer, o->files[i], &tensors);
     if (code == EXIT_DONE && o->writable && tensors == 0 && !stopped) {
-        code = fail(EXIT_BAD, "%s: no dense tensor to offer", escaped(o->files[0]));
+        code = give_up(EXIT_BAD, "%s: no dense tensor to offer", escaped(o->files[0]));
     }
     return code == EXIT_DONE && !stopped ? answer(o, offer, tensors) : code;
 }

@@ -498,8 +498,8 @@ int usage_error(const char *command_name, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (*command_name)
-        return fail(EXIT_USAGE, "%s: %s (see \"tenon %s --help\")", command_name, text, command_name);
-    return fail(EXIT_USAGE, "%s (see \"tenon --help\")", text);
+        return give_up(EXIT_USAGE, "%s: %s (see \"tenon %s --help\")", command_name, text, command_name);
+    return give_up(EXIT_USAGE, "%s (see \"tenon --help\")", text);
 }
 
 /* A list may be NULL: empty. */

@@ -32,7 +32,8 @@ static void on_signal(int signal_number)
 static struct timespec seconds_from_now(double seconds)
 {
     double then = now() + seconds;
-    return (struct timespec){ .tv_sec = (time_t)then, .tv_nsec = (long)((then - (double)(time_t)then) * 1e9) };
+    time_t whole = (time_t)then;
+    return (struct timespec){ .tv_sec = whole, .tv_nsec = (long)((then - (double)whole) * 1e9) };
 }
 
 /* A call that is running, such as a compressor's, is not waited for. */
@@ -54,9 +55,11 @@ static void end_now(void)
 static void *stand_by(void *unused)
 {
     (void)unused;
+    bool draws = isatty(STDERR_FILENO);
     for (;;) {
         const struct timespec until = seconds_from_now(TICK);
-        if (isatty(STDERR_FILENO) ? sem_clockwait(&asked, CLOCK_MONOTONIC, &until) == 0 : sem_wait(&asked) == 0)
+        int waited = draws ? sem_clockwait(&asked, CLOCK_MONOTONIC, &until) : sem_wait(&asked);
+        if (waited == 0)
             end_now();
         progress_tick();
     }

@@ -64,15 +64,16 @@ static int take_line(rule_list *rules, const char *path, size_t number, char *li
 {
     tn_error err;
     if (n > LONGEST && line[n - 1] != '\n')
-        return fail(EXIT_USAGE, "%s: line %zu: expected at most %d bytes but found more", escaped(path),
-                    number, LONGEST);
+        return give_up(EXIT_USAGE, "%s: line %zu: expected at most %d bytes but found more", escaped(path),
+                       number, LONGEST);
     if (strlen(line) != n)
-        return fail(EXIT_USAGE, "%s: line %zu: a NUL byte, where text was expected", escaped(path), number);
+        return give_up(EXIT_USAGE, "%s: line %zu: a NUL byte, where text was expected", escaped(path),
+                       number);
     const char *text = trim(line);
     if (!*text || add_line(rules, text, &err) == TN_OK)
         return EXIT_DONE;
-    return fail_by(worse(EXIT_USAGE, exit_code(err.status)), &err, "%s: line %zu: \"%s\": %s", escaped(path),
-                   number, escaped(text), error_line(&err));
+    return give_up_by(worse(EXIT_USAGE, exit_code(err.status)), &err, "%s: line %zu: \"%s\": %s",
+                      escaped(path), number, escaped(text), error_line(&err));
 }
 
 static int read_lines(rule_list *rules, const char *path, FILE *f)
@@ -84,7 +85,7 @@ static int read_lines(rule_list *rules, const char *path, FILE *f)
         code = take_line(rules, path, ++number, line, n);
     if (!ferror(f))
         return code;
-    return fail(EXIT_SYSTEM, "%s: cannot read: %s", escaped(path), strerror(errno));
+    return give_up(EXIT_SYSTEM, "%s: cannot read: %s", escaped(path), strerror(errno));
 }
 
 static int read_recipe(rule_list *rules, const char *path)
@@ -92,12 +93,12 @@ static int read_recipe(rule_list *rules, const char *path)
     size_t before = rules->count;
     FILE *f = fopen(path, "r");
     if (!f)
-        return fail(EXIT_SYSTEM, "%s: cannot open: %s", escaped(path), strerror(errno));
+        return give_up(EXIT_SYSTEM, "%s: cannot open: %s", escaped(path), strerror(errno));
     int code = read_lines(rules, path, f);
     fclose(f);
     if (code != EXIT_DONE || rules->count > before)
         return code;
-    return fail(EXIT_USAGE, "%s: expected at least one rule but found none", escaped(path));
+    return give_up(EXIT_USAGE, "%s: expected at least one rule but found none", escaped(path));
 }
 
 int rules_read(rule_list *rules, const opts *o)
@@ -107,8 +108,8 @@ int rules_read(rule_list *rules, const opts *o)
         tn_error err;
         if (add_rule(rules, o->rules[i], &err) == TN_OK)
             continue;
-        return fail_by(worse(EXIT_USAGE, exit_code(err.status)), &err, "--%s \"%s\": %s", o->rules[i].step,
-                       escaped(o->rules[i].text), error_line(&err));
+        return give_up_by(worse(EXIT_USAGE, exit_code(err.status)), &err, "--%s \"%s\": %s", o->rules[i].step,
+                          escaped(o->rules[i].text), error_line(&err));
     }
     int code = EXIT_DONE;
     for (size_t i = 0; i < o->recipes.count && code == EXIT_DONE; i++)

@@ -59,7 +59,7 @@ static int fail_with(int code, const tn_error *err, const char *format, va_list 
     return code;
 }
 
-int fail(int code, const char *format, ...)
+int give_up(int code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -68,7 +68,7 @@ int fail(int code, const char *format, ...)
     return code;
 }
 
-int fail_by(int code, const tn_error *err, const char *format, ...)
+int give_up_by(int code, const tn_error *err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -204,7 +204,7 @@ const tn_tensor *find_tensor(const char *path, const tn_file *file, const char *
     for (size_t i = 0; !tensor && i < tn_file_count(file); i++)
         tn_nearest_offer(&nearest, tn_file_tensor(file, i)->name);
     if (!tensor)
-        fail(EXIT_BAD, "%s: no tensor \"%s\"%s", escaped(path), escaped(name), did_you_mean(&nearest));
+        give_up(EXIT_BAD, "%s: no tensor \"%s\"%s", escaped(path), escaped(name), did_you_mean(&nearest));
     return tensor;
 }
 

@@ -48,11 +48,11 @@ int say_error(const char *path, const tn_error *err);
 
 /* "tenon: TEXT", the reason why the command fails; returns `code`. */
 __attribute__((format(printf, 2, 3)))
-int fail(int code, const char *format, ...);
+int give_up(int code, const char *format, ...);
 
 /* The same because of an error of the library, whose status and reason it has. */
 __attribute__((format(printf, 3, 4)))
-int fail_by(int code, const tn_error *err, const char *format, ...);
+int give_up_by(int code, const tn_error *err, const char *format, ...);
 
 /* Why the command failed, and the line that was said, or NULL: a message alone has the status TN_OK and the
  * text. */
