@@ -246,7 +246,7 @@ TN_API tn_status tn_descriptor_check(const tn_descriptor *descriptor, const tn_c
 TN_API bool tn_descriptor_is_fragment(const tn_descriptor *descriptor);
 
 /* The lowest compliance level (1, 2, 3) of an implementation that can use the
- * descriptor.  `why` (may be NULL) gets the requirement that decides it. */
+ * descriptor; 0: there is none.  `why` (may be NULL) gets the requirement that decides it. */
 TN_API int tn_descriptor_level(const tn_descriptor *descriptor, const char **why);
 
 /* ---- symbols ---- */

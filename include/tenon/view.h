@@ -21,7 +21,7 @@ extern "C" {
 typedef struct tn_view tn_view;
 
 /* Opens a view of the tensor as it is stored: its form and parts.  The file stays open until the
- * view is closed.  *view is written on success only.
+ * view is closed; a tensor whose parts are in memory needs none (NULL).  *view is written on success only.
  *
  * TN_ERR_ARGUMENT: a NULL.  TN_ERR_UNSUPPORTED: a type or encoding that this
  * build cannot read. */

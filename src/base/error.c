@@ -128,6 +128,11 @@ tn_status tn_with_reason(tn_status status, tn_reason reason, const char *value, 
 size_t tn_error_format(const tn_error *err, char *dst, size_t cap)
 {
     char place[32] = "";
+    if (!err) {
+        if (cap > 0)
+            *dst = '\0';
+        return 0;
+    }
     const char *colon = err->file[0] ? ": " : "", *before = "", *after = "";
     if (err->tensor[0]) {
         before = "tensor \"";

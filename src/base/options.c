@@ -28,3 +28,11 @@ tn_status tn_take_options(const tn_sized *kind, void *own, const void *given, tn
     memcpy(own, &kind->size, sizeof kind->size);
     return TN_OK;
 }
+
+tn_status tn_check_texts(const char *const *texts, size_t n, const char *what, tn_error *err)
+{
+    TN_GIVEN(texts || !n, what, err);
+    for (size_t i = 0; i < n; i++)
+        TN_GIVEN(texts[i], what, err);
+    return TN_OK;
+}

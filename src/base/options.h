@@ -23,4 +23,7 @@ tn_status tn_check_size(const tn_sized *kind, const void *given, size_t *n, tn_e
  * Sets the size of `own`. */
 tn_status tn_take_options(const tn_sized *kind, void *own, const void *given, tn_error *err);
 
+/* A list of texts that the caller gave, none of which may be NULL; `what` it is, for the message. */
+tn_status tn_check_texts(const char *const *texts, size_t n, const char *what, tn_error *err);
+
 #endif

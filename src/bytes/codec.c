@@ -37,7 +37,7 @@ const char *tn_encoding_name(tn_encoding encoding)
 
 tn_encoding tn_encoding_parse(const char *name)
 {
-    const tn_codec *codec = tn_codec_named((tn_text){ name, strlen(name) });
+    const tn_codec *codec = name ? tn_codec_named((tn_text){ name, strlen(name) }) : NULL;
     return codec ? codec->id : TN_ENCODING_UNKNOWN;
 }
 

@@ -179,6 +179,8 @@ static tn_status check(const tn_descriptor *d, const tn_check_options *options, 
 tn_status tn_descriptor_check(const tn_descriptor *d, const tn_check_options *options, size_t *wrong,
                               tn_error *err)
 {
+    TN_GIVEN(d, "a descriptor", err);
+    TN_GIVEN(wrong, "a place for the count", err);
     return check(d, options, false, wrong, err);
 }
 

@@ -53,7 +53,9 @@ static const char *standard(const tn_descriptor *d)
 int tn_descriptor_level(const tn_descriptor *d, const char **why)
 {
     int level = 3;
-    const char *reason = advanced(d);
+    const char *reason = d ? advanced(d) : "no descriptor";
+    if (!d)
+        level = 0;
     if (!reason) {
         reason = standard(d);
         level = reason ? 2 : 1;

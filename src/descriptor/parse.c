@@ -236,7 +236,9 @@ static tn_status parse(const char *json, size_t n, unsigned depth, tn_descriptor
 
 tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set, tn_error *err)
 {
-    return parse(json, n, 0, set, err);
+    TN_GIVEN(json || !n, "a text", err);
+    TN_GIVEN(set, "a place for the descriptors", err);
+    return parse(json ? json : "", n, 0, set, err);
 }
 
 tn_status tn_descriptor_readable(const char *json, size_t n, bool in_list, tn_error *err)

@@ -30,12 +30,12 @@ void tn_descriptors_free(tn_descriptors *set)
 
 size_t tn_descriptors_count(const tn_descriptors *set)
 {
-    return set->count;
+    return set ? set->count : 0;
 }
 
 const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t i)
 {
-    return i < set->count ? &set->items[i] : NULL;
+    return i < tn_descriptors_count(set) ? &set->items[i] : NULL;
 }
 
 /* ---- what a descriptor's fields mean ---- */
@@ -57,7 +57,7 @@ const tn_wia_extra *tn_other_scheme(const tn_descriptor *d)
 
 bool tn_descriptor_is_fragment(const tn_descriptor *d)
 {
-    return !d->version && !d->tensor_id && !d->name && !d->base_type && d->dtype == TN_UNKNOWN &&
+    return d && !d->version && !d->tensor_id && !d->name && !d->base_type && d->dtype == TN_UNKNOWN &&
         !d->sparse.format;
 }
 

@@ -37,6 +37,8 @@ static tn_status buffer_bytes(const tn_descriptor *d, const tn_symbols *symbols,
 tn_status tn_descriptor_max_bytes(const tn_descriptor *d, uint64_t *bytes, tn_error *err)
 {
     tn_symbols symbols;
+    TN_GIVEN(d, "a descriptor", err);
+    TN_GIVEN(bytes, "a place for the bytes", err);
     TN_TRY(tn_symbols_init(&symbols, d, err));
     tn_status status = buffer_bytes(d, &symbols, bytes, err);
     tn_symbols_free(&symbols);
@@ -172,6 +174,11 @@ tn_status tn_descriptor_bind(const tn_descriptor *d, const tn_wia_binding *bindi
 {
     tn_symbols symbols;
     tn_descriptors *set = NULL;
+    TN_GIVEN(d, "a descriptor", err);
+    TN_GIVEN(bindings || !n, "bindings", err);
+    for (size_t i = 0; i < n; i++)
+        TN_GIVEN(bindings[i].symbol, "a symbol", err);
+    TN_GIVEN(bound, "a place for the descriptor", err);
     TN_TRY(tn_symbols_init(&symbols, d, err));
     tn_status status = check_names(&symbols, bindings, n, err);
     for (size_t i = 0; i < symbols.count && !status; i++)
@@ -294,6 +301,11 @@ tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n, tn
     claims all = { 0 };
     tn_status status = TN_OK;
     size_t found = 0;
+    TN_GIVEN(descriptors || !n, "descriptors", err);
+    for (size_t i = 0; i < n; i++)
+        TN_GIVEN(descriptors[i], "descriptors", err);
+    TN_GIVEN(constraints || !cap, "a place for the constraints", err);
+    TN_GIVEN(count, "a place for the count", err);
     for (size_t i = 0; i < n && !status; i++)
         status = add_claims(&all, descriptors[i], i, err);
     if (!status && all.count)

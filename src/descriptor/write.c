@@ -635,6 +635,8 @@ tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n, bool 
                                size_t *size, tn_error *err)
 {
     tn_buf out = { 0 };
+    TN_GIVEN(descriptors || !n, "descriptors", err);
+    TN_GIVEN(json && size, "a place for the text and its size", err);
     if (!list && n != 1)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected 1 descriptor where there is no list but found %zu", n);
     tn_status status =

@@ -2,6 +2,7 @@
 #include "pipeline/pattern.h"
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/options.h"
 #include "base/vector.h"
 
 #include <fnmatch.h>
@@ -116,9 +117,9 @@ tn_status tn_chooser_begin(tn_chooser *c, const char *const *patterns, size_t n,
     c->excludes = calloc(n + 1, sizeof *c->excludes);
     c->used = calloc(n + 1, sizeof *c->used);
     TN_NEED(c->patterns && c->excludes && c->used, err);
+    TN_TRY(tn_check_texts(patterns, n, "patterns", err));
     for (; c->count < n; c->count++) {
         const char *text = patterns[c->count];
-        TN_GIVEN(text, "a pattern", err);
         bool excludes = *text == '!';
         c->excludes[c->count] = excludes;
         c->by_default &= excludes;
@@ -167,8 +168,8 @@ tn_status tn_chooser_check(const tn_chooser *c, const tn_name_list *names, tn_er
 tn_status tn_choose(const char *const *names, size_t count, const char *const *patterns, size_t npatterns,
                     bool *chosen, tn_error *err)
 {
-    TN_GIVEN((names && chosen) || !count, "names", err);
-    TN_GIVEN(patterns || !npatterns, "patterns", err);
+    TN_TRY(tn_check_texts(names, count, "names", err));
+    TN_GIVEN(chosen || !count, "a place for the answers", err);
     tn_chooser c;
     tn_status status = tn_chooser_begin(&c, patterns, npatterns, err);
     for (size_t i = 0; i < count && !status; i++)
@@ -226,6 +227,7 @@ tn_status tn_renames_begin(tn_renames *r, const char *const *texts, size_t n, tn
 {
     *r = (tn_renames){ .items = calloc(n + 1, sizeof *r->items), .used = calloc(n + 1, sizeof *r->used) };
     TN_NEED(r->items && r->used, err);
+    TN_TRY(tn_check_texts(texts, n, "names", err));
     for (; r->count < n; r->count++) {
         tn_status status = read_rename(texts[r->count], &r->items[r->count], err);
         if (status) {

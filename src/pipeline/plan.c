@@ -601,12 +601,14 @@ static tn_status make_pieces(tn_plan *c, tn_error *err)
 
 size_t tn_plan_count(const tn_plan *plan)
 {
-    return plan->run.npieces;
+    return plan ? plan->run.npieces : 0;
 }
 
 tn_status tn_plan_piece(const tn_plan *plan, size_t i, tn_plan_piece_info *info, tn_error *err)
 {
     size_t size;
+    TN_GIVEN(plan, "a plan", err);
+    TN_GIVEN(info, "a place for the piece", err);
     TN_TRY(tn_check_size(TN_SIZED(tn_plan_piece_info, bytes_read), info, &size, err));
     if (i >= plan->run.npieces)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a piece below %zu but found %zu",
@@ -675,6 +677,16 @@ static const tn_format_option *copy_format_options(tn_plan *c, const tn_format_o
     return copy;
 }
 
+static tn_status check_options(const tn_convert_options *o, tn_error *err)
+{
+    TN_TRY(tn_check_texts(o->only, o->nonly, "globs", err));
+    TN_TRY(tn_check_texts(o->rename, o->nrename, "names", err));
+    TN_GIVEN(o->rules || !o->nrules, "rules", err);
+    if ((unsigned)o->encoding > TN_CHOOSE || (unsigned)o->checksum > TN_CHOOSE)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected TN_KEEP or TN_CHOOSE but found another number");
+    return TN_OK;
+}
+
 /* A plan outlives the call: it has its own copy of everything. */
 static tn_status take_options(tn_plan *c, const tn_convert_options *options, tn_error *err)
 {
@@ -682,6 +694,8 @@ static tn_status take_options(tn_plan *c, const tn_convert_options *options, tn_
     tn_create_options *create = &c->create;
     TN_TRY(tn_take_options(TN_SIZED(tn_convert_options, quantized), o, options, err));
     TN_TRY(tn_take_options(TN_SIZED(tn_create_options, nformat_options), create, o->create, err));
+    TN_TRY(check_options(o, err));
+    TN_TRY(tn_check_format_options(create, err));
     const char *format = create->format, *defaults = o->cast_defaults;
     o->create = create;
     o->only = copy_texts(c, o->only, o->nonly);
@@ -767,6 +781,9 @@ tn_status tn_plan_make_into(const tn_file *file, const char *path, int fd, const
 tn_status tn_plan_make(const tn_file *file, const char *path, const tn_convert_options *options,
                        tn_plan **plan, tn_error *err)
 {
+    TN_GIVEN(file, "a file", err);
+    TN_GIVEN(path, "a path", err);
+    TN_GIVEN(plan, "a place for the plan", err);
     return tn_plan_make_into(file, path, -1, options, plan, err);
 }
 
@@ -791,6 +808,7 @@ tn_status tn_plan_run_some(tn_plan *c, size_t first, size_t n, tn_error *err)
 
 tn_status tn_plan_run(tn_plan *c, size_t i, tn_error *err)
 {
+    TN_GIVEN(c, "a plan", err);
     if (i >= c->run.npieces || !c->writer)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a piece below %zu but found %zu", c->run.npieces, i);
     return tn_plan_run_some(c, i, 1, err);
@@ -821,6 +839,7 @@ static tn_status finish(tn_plan *c, tn_convert_result *result, tn_error *err)
 tn_status tn_plan_finish(tn_plan *c, tn_convert_result *result, tn_error *err)
 {
     calling call;
+    TN_GIVEN(c, "a plan", err);
     TN_TRY(check_made(c, err));
     enter(&call);
     return leave(&call, c, finish(c, result, &call.why), err);

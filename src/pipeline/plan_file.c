@@ -231,6 +231,8 @@ tn_status tn_plan_save(const tn_plan *plan, const char *path, tn_error *err)
 {
     tn_buf b = { 0 };
     tn_sink *sink;
+    TN_GIVEN(plan, "a plan", err);
+    TN_GIVEN(path, "a path", err);
     tn_status status = put_plan(&b, plan, err);
     if (!status)
         status = tn_sink_open(path, true, &sink, err);
@@ -461,6 +463,8 @@ tn_status tn_plan_open(const char *path, tn_plan **plan, tn_error *err)
     tn_file *file = NULL;
     const uint8_t *text = NULL;
     tn_plan_head h = { 0 };
+    TN_GIVEN(path, "a path", err);
+    TN_GIVEN(plan, "a place for the plan", err);
     tn_status status = tn_source_open(path, TN_IO_PREAD, &source, err);
     uint64_t n = status ? 0 : tn_source_size(source);
     if (!status)

@@ -451,6 +451,7 @@ tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to
     tn_requantize_options o = { 0 };
     TN_TRY(tn_take_options(TN_SIZED(tn_requantize_options, jobs), &o, options, err));
     job j = { .dst = dst_data, .src = src_data };
+    TN_GIVEN(to && from, "scales", err);
     TN_TRY(tn_array_check_dense(dst, dst_data, "destination", &j.count, err));
     TN_TRY(tn_array_check_dense(src, src_data, "source", &j.count, err));
     TN_TRY(tn_array_check_shapes(dst, src, err));

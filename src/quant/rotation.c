@@ -47,6 +47,8 @@ static tn_status read_rotation(tn_reading *r, tn_rotation *rotation)
 
 tn_status tn_rotation_parse(const char *text, tn_rotation *rotation, tn_error *err)
 {
+    TN_GIVEN(text, "a rotation", err);
+    TN_GIVEN(rotation, "a place for the rotation", err);
     tn_reading r = { .text = text, .at = text, .end = text + strlen(text), .err = err };
     tn_rotation read = { .size = 0 };
     TN_TRY(read_rotation(&r, &read));
@@ -56,9 +58,9 @@ tn_status tn_rotation_parse(const char *text, tn_rotation *rotation, tn_error *e
 
 int tn_rotation_format(char *dst, size_t cap, const tn_rotation *rotation)
 {
-    const char *order = rotation->walsh ? "walsh" : "hadamard";
-    if (rotation->size == 0)
+    if (!rotation || rotation->size == 0)
         return snprintf(dst, cap, "none");
+    const char *order = rotation->walsh ? "walsh" : "hadamard";
     if (!rotation->random)
         return snprintf(dst, cap, "%s%" PRIu32, order, rotation->size);
     return snprintf(dst, cap, "%s%" PRIu32 ":%" PRIu64, order, rotation->size, rotation->seed);

@@ -103,6 +103,7 @@ tn_status tn_move_shape(uint32_t rank, const int64_t *shape, const tn_move_optio
 {
     tn_move_options own = { 0 };
     cut cuts[TN_MAX_RANK];
+    TN_GIVEN(result || !rank, "a place for the shape", err);
     TN_TRY(tn_take_options(TN_SIZED(tn_move_options, jobs), &own, options, err));
     tn_status status = find_cuts(rank, shape, &own, cuts, err);
     for (uint32_t i = 0; i < rank && !status; i++)

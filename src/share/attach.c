@@ -47,12 +47,12 @@ typedef struct visit {
 
 /* ---- access and freeing ---- */
 
-size_t tn_attached_count(const tn_attachment *a)    { return a->count; }
-size_t tn_attached_withheld(const tn_attachment *a) { return a->withheld; }
+size_t tn_attached_count(const tn_attachment *a)    { return a ? a->count : 0; }
+size_t tn_attached_withheld(const tn_attachment *a) { return a ? a->withheld : 0; }
 
 const tn_attached *tn_attached_at(const tn_attachment *a, size_t i)
 {
-    return i < a->count ? &a->items[i].shown : NULL;
+    return i < tn_attached_count(a) ? &a->items[i].shown : NULL;
 }
 
 static void free_item(item *it)
@@ -314,6 +314,7 @@ tn_status tn_share_attach(const char *path, const tn_attach_options *options, tn
     TN_GIVEN(attachment, "a place for the attachment", err);
     visit v = { .fd = -1 };
     TN_TRY(tn_take_options(TN_SIZED(tn_attach_options, context), &v.options, options, err));
+    TN_GIVEN(v.options.uids || !v.options.nuids, "the users", err);
     v.bytes = malloc(TN_WIRE_MAX);
     v.a = new_attachment();
     v.deadline = tn_clock() + (v.options.patience ? v.options.patience : USUAL_PATIENCE);

@@ -82,6 +82,7 @@ tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buf
 tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*release)(void *context),
                          void *context, tn_buffer **buffer, tn_error *err)
 {
+    TN_GIVEN(buffer, "a place for the buffer", err);
     if (!data && bytes)
         return tn_fail(err, TN_ERR_ARGUMENT, "%llu bytes at address NULL", (unsigned long long)bytes);
     if (bytes > PTRDIFF_MAX)
@@ -101,7 +102,8 @@ tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*rele
 
 tn_buffer *tn_buffer_ref(tn_buffer *buffer)
 {
-    atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
+    if (buffer)
+        atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
     return buffer;
 }
 
@@ -117,19 +119,19 @@ void tn_buffer_unref(tn_buffer *buffer)
 
 /* ---- properties ---- */
 
-uint64_t tn_buffer_size(const tn_buffer *buffer)  { return buffer->size; }
-unsigned tn_buffer_flags(const tn_buffer *buffer) { return buffer->flags; }
-void    *tn_buffer_data(const tn_buffer *buffer)  { return buffer->data; }
+uint64_t tn_buffer_size(const tn_buffer *buffer)  { return buffer ? buffer->size : 0; }
+unsigned tn_buffer_flags(const tn_buffer *buffer) { return buffer ? buffer->flags : 0; }
+void    *tn_buffer_data(const tn_buffer *buffer)  { return buffer ? buffer->data : NULL; }
 
 bool tn_buffer_broken(const tn_buffer *buffer)
 {
     uint64_t at;
-    return buffer->guard && tn_guard_harm(buffer->guard, &at) != TN_HARM_NONE;
+    return buffer && buffer->guard && tn_guard_harm(buffer->guard, &at) != TN_HARM_NONE;
 }
 
 tn_buffer_handle tn_buffer_handle_of(const tn_buffer *buffer)
 {
-    if (!(buffer->flags & TN_MEM_SHARED))
+    if (!(tn_buffer_flags(buffer) & TN_MEM_SHARED))
         return (tn_buffer_handle){ .type = TN_HANDLE_NONE };
     return (tn_buffer_handle){
         .type = buffer->provider->type,
@@ -142,7 +144,7 @@ tn_buffer_handle tn_buffer_handle_of(const tn_buffer *buffer)
 /* For the CPU as a device, the address of host memory is the CPU's. */
 tn_wia_mapping tn_buffer_mapping_of(const tn_buffer *buffer)
 {
-    if (!(buffer->flags & TN_MEM_SHARED))
+    if (!(tn_buffer_flags(buffer) & TN_MEM_SHARED))
         return (tn_wia_mapping){ .present = false };
     uint64_t address = (uintptr_t)buffer->data;
     return (tn_wia_mapping){
@@ -158,6 +160,7 @@ tn_wia_mapping tn_buffer_mapping_of(const tn_buffer *buffer)
 
 tn_status tn_buffer_map(tn_buffer *buffer, tn_error *err)
 {
+    TN_GIVEN(buffer, "a buffer", err);
     if (!buffer->data && buffer->size && !buffer->provider->map)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of type %s cannot be mapped for the CPU",
                        buffer->provider->name);
@@ -169,12 +172,13 @@ tn_status tn_buffer_map(tn_buffer *buffer, tn_error *err)
 
 void tn_buffer_unmap(tn_buffer *buffer)
 {
-    if (buffer->maps && --buffer->maps == 0 && buffer->provider->unmap)
+    if (buffer && buffer->maps && --buffer->maps == 0 && buffer->provider->unmap)
         buffer->provider->unmap(buffer);
 }
 
 static tn_status sync_buffer(tn_buffer *buffer, bool begin, bool write, tn_error *err)
 {
+    TN_GIVEN(buffer, "a buffer", err);
     if (write && buffer->flags & TN_MEM_READ_ONLY)
         return tn_fail(err, TN_ERR_ARGUMENT, "to be written, but the buffer is read-only");
     return buffer->provider->sync ? buffer->provider->sync(buffer, begin, write, err) : TN_OK;
@@ -192,6 +196,7 @@ tn_status tn_buffer_end(tn_buffer *buffer, bool write, tn_error *err)
 
 tn_status tn_buffer_freeze(tn_buffer *buffer, tn_error *err)
 {
+    TN_GIVEN(buffer, "a buffer", err);
     if (!buffer->provider->freeze)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "memory of type %s cannot be frozen: a memfd can",
@@ -203,6 +208,8 @@ tn_status tn_buffer_freeze(tn_buffer *buffer, tn_error *err)
 
 tn_status tn_buffer_export(tn_buffer *buffer, bool read_only, tn_exported *exported, tn_error *err)
 {
+    TN_GIVEN(buffer, "a buffer", err);
+    TN_GIVEN(exported, "a place for the handle", err);
     if (!(buffer->flags & TN_MEM_SHARED) || !buffer->provider->export)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "memory of this process alone cannot be exported: "
                        "ask for TN_MEM_SHARED when it is made");
@@ -219,6 +226,8 @@ tn_status tn_buffer_export(tn_buffer *buffer, bool read_only, tn_exported *expor
 
 void tn_exported_close(tn_exported *exported)
 {
+    if (!exported)
+        return;
     if (exported->fd >= 0)
         close(exported->fd);
     exported->fd = -1;
@@ -234,6 +243,8 @@ tn_status tn_exported_check(const tn_exported *e, uint64_t size, tn_error *err)
 
 tn_status tn_buffer_import(tn_exported *exported, bool allow_file, tn_buffer **buffer, tn_error *err)
 {
+    TN_GIVEN(exported, "a handle", err);
+    TN_GIVEN(buffer, "a place for the buffer", err);
     const tn_provider *provider = find_provider(exported->type, err);
     if (!provider)
         return TN_ERR_UNSUPPORTED;

@@ -141,7 +141,7 @@ static tn_status confine(const allowance *const *list, size_t n, tn_error *err)
 tn_status tn_offer_confine(tn_offer *offer, const char **how, tn_error *err)
 {
     static const allowance *const list[] = { &for_serving };
-    (void)offer;
+    TN_GIVEN(offer, "an offer", err);
     TN_TRY(confine(list, 1, err));
     if (how)
         *how = "seccomp: no files, no programs, no connections of its own";

@@ -132,6 +132,8 @@ tn_status tn_dlpack_export(const tn_array *array, tn_buffer *buffer, uint64_t of
 {
     uint64_t count;
     int64_t settled[TN_MAX_RANK];
+    TN_GIVEN(buffer, "a buffer", err);
+    TN_GIVEN(managed, "a place for the tensor", err);
     TN_TRY(tn_array_check(array, "array", &count, err));
     settle_strides(array->rank, array->shape, array->stride, settled);
     TN_TRY(check_type(array, settled, err));
@@ -283,6 +285,8 @@ static tn_status take_memory(struct DLManagedTensorVersioned *managed, const tn_
 
 tn_status tn_dlpack_import(struct DLManagedTensorVersioned *managed, tn_dlpack_array *result, tn_error *err)
 {
+    TN_GIVEN(managed, "a tensor", err);
+    TN_GIVEN(result, "a place for the array", err);
     if (managed->major != TN_DLPACK_MAJOR)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "DLPack version %" PRIu32 ".%" PRIu32 ": expected %u.x",
                        managed->major, managed->minor, TN_DLPACK_MAJOR);

@@ -41,6 +41,8 @@ static tn_status take_options(tn_offer *o, const char *path, const tn_offer_opti
     if (o->options.max_clients > MOST_CLIENTS)
         return tn_fail(err, TN_ERR_ARGUMENT, "%u clients at a time: expected at most %d",
                        o->options.max_clients, MOST_CLIENTS);
+    TN_GIVEN(o->options.uids || !o->options.nuids, "the users", err);
+    TN_GIVEN(o->options.gids || !o->options.ngids, "the groups", err);
     o->options.max_clients = o->options.max_clients ? o->options.max_clients : USUAL_CLIENTS;
     o->options.patience = o->options.patience ? o->options.patience : USUAL_PATIENCE;
     o->uid = geteuid();
@@ -199,6 +201,9 @@ static tn_status offer_file_itself(tn_offer *o, const char *name, const tn_file 
 
 tn_status tn_offer_file(tn_offer *o, const char *name, const tn_file *file, bool in_place, tn_error *err)
 {
+    TN_GIVEN(o, "an offer", err);
+    TN_GIVEN(name, "a name", err);
+    TN_GIVEN(file, "a file", err);
     tn_status status = check_name(o, name, err);
     if (status)
         return of_file(file, status, err);
@@ -293,6 +298,9 @@ static tn_status offer_exported(tn_offer *o, shared_tensor *s, tn_error *err)
 tn_status tn_offer_tensor(tn_offer *o, const tn_tensor *tensor, tn_buffer *buffer, uint64_t offset,
                           bool writable, tn_error *err)
 {
+    TN_GIVEN(o, "an offer", err);
+    TN_GIVEN(tensor && tensor->name, "a tensor with a name", err);
+    TN_GIVEN(buffer, "a buffer", err);
     shared_tensor shared = { .tensor = tensor, .buffer = buffer, .offset = offset };
     TN_TRY(check_name(o, tensor->name, err));
     TN_TRY(tn_in_tensor(check_tensor(tensor, buffer, offset, &shared.span, err), tensor->name, err));

@@ -20,6 +20,9 @@ static int read_only_copy(int fd)
 
 tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer **buffer, tn_error *err)
 {
+    TN_GIVEN(file, "a file", err);
+    TN_GIVEN(part, "a part", err);
+    TN_GIVEN(buffer, "a place for the buffer", err);
     const tn_stored *stored = tn_stored_of(part);
     if (stored->size == 0 || part->nbytes != stored->size || !tn_file_view(file, part))
         return tn_fail(err, TN_ERR_UNSUPPORTED,

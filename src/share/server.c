@@ -339,6 +339,7 @@ static int wait_until(const tn_offer *o, int64_t due)
 
 tn_status tn_offer_run(tn_offer *o, tn_error *err)
 {
+    TN_GIVEN(o, "an offer", err);
     tn_status status = TN_OK;
     while (!status) {
         int ready = wait_until(o, arrange(o));
@@ -370,7 +371,7 @@ void tn_offer_stop(tn_offer *o)
 {
     int before = errno;
     uint64_t one = 1;
-    ssize_t told = write(o->stop, &one, sizeof one);
+    ssize_t told = o ? write(o->stop, &one, sizeof one) : 0;
     (void)told;                 /* fails only where it has been told 2^64 - 2 times */
     errno = before;
 }

@@ -531,7 +531,9 @@ static tn_status open_source(tn_source *source, const char *path, const tn_open_
 static tn_status take_options(tn_open_options *own, const tn_open_options *given, tn_error *err)
 {
     *own = (tn_open_options){ 0 };
-    return tn_take_options(TN_SIZED(tn_open_options, max_bytes), own, given, err);
+    TN_TRY(tn_take_options(TN_SIZED(tn_open_options, max_bytes), own, given, err));
+    return (unsigned)own->io <= TN_IO_PREAD ? TN_OK : tn_fail(err, TN_ERR_ARGUMENT, "unknown way to read: io %u",
+                                                             (unsigned)own->io);
 }
 
 tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file, tn_error *err)

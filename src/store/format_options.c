@@ -61,8 +61,6 @@ static int find_word(word_at at, const void *list, const char *word)
 static tn_status take_option(tn_writer *w, const tn_format_option *o, unsigned *given, tn_error *err)
 {
     char name[100];
-    if (!o->format || !o->key || !o->value)
-        return tn_fail(err, TN_ERR_ARGUMENT, "an option of a format has a format, a key and a value");
     snprintf(name, sizeof name, "%s.%s", o->format, o->key);
     tn_quoted who = tn_quote_z(name);
     const tn_format *format = tn_format_find(o->format);
@@ -91,10 +89,20 @@ static tn_status take_option(tn_writer *w, const tn_format_option *o, unsigned *
     return TN_OK;
 }
 
+tn_status tn_check_format_options(const tn_create_options *o, tn_error *err)
+{
+    TN_GIVEN(o->format_options || !o->nformat_options, "options of a format", err);
+    for (size_t i = 0; i < o->nformat_options; i++)
+        if (!o->format_options[i].format || !o->format_options[i].key || !o->format_options[i].value)
+            return tn_fail(err, TN_ERR_ARGUMENT, "an option of a format has a format, a key and a value");
+    return TN_OK;
+}
+
 tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err)
 {
     tn_create_options *o = &w->options;
     unsigned given = 0;
+    TN_TRY(tn_check_format_options(o, err));
     for (size_t i = 0; i < o->nformat_options; i++)
         TN_TRY(take_option(w, &o->format_options[i], &given, err));
     o->format_options = NULL;           /* the caller's: not looked at again */

@@ -130,6 +130,8 @@ tn_status tn_check_decoded(const tn_tensor *const *tensors, size_t n, uint64_t m
     TN_GIVEN(tensors || !n, "tensors", err);
     tn_kept k = { .max_bytes = max_bytes };
     for (size_t i = 0; i < n; i++)
+        TN_GIVEN(tensors[i], "tensors", err);
+    for (size_t i = 0; i < n; i++)
         for (uint32_t part = 0; part < tensors[i]->nparts; part++)
             tn_kept_add_part(&k, tensors[i], &tensors[i]->parts[part]);
     return tn_kept_check(&k, err);

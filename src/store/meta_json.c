@@ -119,7 +119,9 @@ void tn_meta_put_json(tn_buf *out, const tn_meta *meta, size_t n)
 size_t tn_meta_json(const tn_meta *meta, char *dst, size_t cap)
 {
     tn_buf out = { 0 };
-    if (meta->text)
+    if (!meta)
+        out.size = 0;           /* of nothing there is nothing to say */
+    else if (meta->text)
         tn_json_put_z(&out, meta->text);
     else if (!tn_cbor_to_json(meta->cbor, meta->cbor_size, &out))
         put_hex(&out, meta);

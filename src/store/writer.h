@@ -129,6 +129,9 @@ unsigned tn_writer_choice(const tn_writer *w, const char *key);
 /* Checks the format's own options and keeps their values. */
 tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err);
 
+/* TN_ERR_ARGUMENT: a NULL among the options of formats. */
+tn_status tn_check_format_options(const tn_create_options *options, tn_error *err);
+
 /* For conversions: tn_create(); a dry run does not touch the disk. */
 tn_status tn_writer_new(const char *path, const tn_create_options *options, bool dry_run, tn_writer **w,
                         tn_error *err);

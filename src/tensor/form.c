@@ -26,6 +26,8 @@ const char *tn_form_name(tn_form form)
 
 const char *tn_tensor_form_name(const tn_tensor *t)
 {
+    if (!t)
+        return tn_form_name(TN_FORM_UNKNOWN);
     return t->form_text ? t->form_text : tn_form_name(t->form);
 }
 

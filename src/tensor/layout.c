@@ -71,6 +71,7 @@ tn_status tn_layout_check_shape(const char *layout, uint32_t rank, const int64_t
 tn_status tn_layout_order(const char *from, const char *to, uint32_t order[TN_MAX_RANK], tn_error *err)
 {
     uint32_t found[TN_MAX_RANK];
+    TN_GIVEN(order, "a place for the order", err);
     TN_TRY(check_letters(from, err));
     TN_TRY(check_letters(to, err));
     size_t rank = strlen(to);
@@ -95,6 +96,8 @@ tn_status tn_layout_strides(const char *layout, const int64_t *shape, const char
     int64_t strides[TN_MAX_RANK], next = 1;
     TN_TRY(tn_layout_order(layout, memory, order, err));
     size_t rank = strlen(memory);
+    TN_GIVEN(shape || !rank, "a shape", err);
+    TN_GIVEN(stride || !rank, "a place for the strides", err);
     bool fits = true;
     for (size_t i = rank; i-- > 0; ) {
         int64_t extent = shape[order[i]];

@@ -175,6 +175,8 @@ tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *da
 {
     TN_GIVEN(file, "a file", err);
     TN_GIVEN(datatypes || !n, "datatypes", err);
+    for (size_t i = 0; i < n; i++)
+        TN_GIVEN(datatypes[i], "datatypes", err);
     rating r = { .place = { .file = file, .walk = &r.walk }, .datatypes = datatypes, .n = n, .report = report,
                  .quantize = { .size = sizeof r.quantize } };
     TN_TRY(tn_take_options(TN_SIZED(tn_compare_datatypes_options, cast_defaults), &r.o, options, err));

@@ -123,6 +123,8 @@ tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedit
 {
     TN_GIVEN(path, "a path", err);
     TN_GIVEN(edits || !nedits, "edits", err);
+    for (size_t i = 0; i < nedits; i++)
+        TN_GIVEN(edits[i].key, "a key", err);
     tn_edit_options o = { 0 };
     TN_TRY(tn_take_options(TN_SIZED(tn_edit_options, context), &o, options, err));
     tn_listener listener = { o.note, o.context, path };

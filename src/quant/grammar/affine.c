@@ -182,6 +182,7 @@ tn_status tn_datatype_affine(const tn_affine *affine, tn_datatype **datatype, tn
 {
     tn_affine own = { .axis = TN_PER_TENSOR };
     int64_t range[2] = { 0, 0 };
+    TN_GIVEN(datatype, "a place for the datatype", err);
     TN_TRY(tn_take_options(TN_SIZED(tn_affine, arithmetic), &own, affine, err));
     TN_TRY(tn_affine_range(&own, range, err));
     TN_TRY(check(&own, err));

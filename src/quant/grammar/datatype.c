@@ -493,5 +493,5 @@ void tn_datatype_free(tn_datatype *d)
 
 const char *tn_datatype_text(const tn_datatype *d)
 {
-    return d->text;
+    return d ? d->text : "";
 }

@@ -201,6 +201,8 @@ tn_status tn_scaled_shapes_for(const tn_datatype *d, uint32_t rank, const int64_
                                tn_scaled_shapes *shapes, tn_error *err)
 {
     tn_scaled_shapes s = { .count = 0 };
+    TN_GIVEN(d, "a datatype", err);
+    TN_GIVEN(shapes, "a place for the shapes", err);
     TN_TRY(check_shape(rank, shape, err));
     TN_TRY(d->quantizer->shapes(d, rank, shape, &s, err));
     *shapes = s;
@@ -211,7 +213,9 @@ tn_status tn_scaled_shapes_for(const tn_datatype *d, uint32_t rank, const int64_
 
 double tn_datatype_bits(const tn_datatype *d)
 {
-    double data = stored_bits(d->number.bits), tile = 1, shared = 0;
+    double data = d ? stored_bits(d->number.bits) : 0, tile = 1, shared = 0;
+    if (!d)
+        return 0;
     if (d->of)
         data = data * d->keep / d->of + 1;
     for (uint32_t i = 0; i < d->dims; i++)
