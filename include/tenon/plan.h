@@ -26,7 +26,8 @@ typedef struct tn_plan_piece_info {
     size_t   file;              /* number of the output file that it begins in */
     size_t   first_tensor, tensors;     /* of the output */
     uint64_t first_block, blocks;       /* of the only tensor; blocks 0: all of all */
-    uint64_t offset;            /* where it begins in its file; UINT64_MAX: depends on the pieces before it */
+    uint64_t offset;            /* where it begins in its file, or the tensor that it has some blocks of, if
+                                 * that has several parts; UINT64_MAX: depends on the pieces before it */
     uint64_t bytes_written;     /* before compression */
     uint64_t bytes_read;        /* as they are stored in the input */
 } tn_plan_piece_info;

@@ -554,21 +554,13 @@ static tn_status add_piece(pieces *all, const tn_piece *piece, tn_error *err)
 /* A large tensor: by blocks, if it has any that can be made alone. */
 static tn_status add_large(const tn_plan *c, pieces *all, const tn_piece *whole, tn_error *err)
 {
-    uint64_t blocks, bytes, each;
-    TN_TRY(tn_run_cut(&c->run, whole->first, &blocks, &bytes, err));
-    if (!blocks)
-        return add_piece(all, whole, err);
-    each = tn_piece_bytes > bytes ? tn_piece_bytes / bytes : 1;
-    for (uint64_t at = 0; at < blocks; at += each) {
-        tn_piece p = *whole;
-        p.block = at;
-        p.nblocks = blocks - at < each ? blocks - at : each;
-        uint64_t from = at * bytes, to = at + p.nblocks < blocks ? from + p.nblocks * bytes : whole->written;
-        p.written = to - from;
-        p.read = (uint64_t)((double)whole->read * ((double)p.written / (double)whole->written));
-        TN_TRY(add_piece(all, &p, err));
-    }
-    return TN_OK;
+    tn_piece *list = NULL;
+    size_t n = 0;
+    tn_status status = tn_run_cut(&c->run, whole, tn_piece_bytes, &list, &n, err);
+    for (size_t i = 0; i < n && !status; i++)
+        status = add_piece(all, &list[i], err);
+    free(list);
+    return status || n ? status : add_piece(all, whole, err);
 }
 
 /* To the last piece, or a new one. */
@@ -614,9 +606,11 @@ tn_status tn_plan_piece(const tn_plan *plan, size_t i, tn_plan_piece_info *info,
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a piece below %zu but found %zu",
                        plan->run.npieces, i);
     const tn_piece *p = &plan->run.pieces[i];
-    const tn_out_entry *e = &plan->writer->entries[plan->writer->first_entry[p->first]];
+    const tn_writer *w = plan->writer;
+    const tn_out_entry *e = &w->entries[w->first_entry[p->first]];
+    bool several = tn_writer_first(w, (size_t)p->first + 1) - w->first_entry[p->first] > 1;
     uint64_t before = 0;
-    for (size_t k = i; p->block && k && plan->run.pieces[k - 1].first == p->first; k--)
+    for (size_t k = i; p->block && !several && k && plan->run.pieces[k - 1].first == p->first; k--)
         before += plan->run.pieces[k - 1].written;
     const tn_plan_piece_info all = {
         .size = info->size, .file = e->file, .first_tensor = p->first, .tensors = p->count,
@@ -857,8 +851,10 @@ void tn_plan_free(tn_plan *c)
         if (arena)
             tn_arena_free(arena);
     }
-    for (size_t i = 0; i < c->run.npieces; i++)
+    for (size_t i = 0; i < c->run.npieces; i++) {
         tn_spill_free(&c->run.pieces[i].waiting);
+        free(c->run.pieces[i].blocks);
+    }
     free(c->run.pieces);
     tn_selection_end(&c->selection);
     free(c->plans);

@@ -13,6 +13,7 @@
 #include "tensor/code.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     SMALL = 1 << 20,            /* bytes of a small tensor, or of several that make an item */
@@ -146,17 +147,25 @@ static void join_sums(tn_engine *m, const tn_subject *s, const tn_made *r)
     }
 }
 
+/* Some blocks of a tensor: what is known once all of them are made waits with the piece. */
+static tn_status keep_blocks(const tn_engine *m, const tn_subject *s, tn_piece *piece, tn_error *err)
+{
+    tn_blocks_made *b = piece->blocks ? piece->blocks : malloc(sizeof *b);
+    TN_NEED(piece->blocks = b, err);
+    *b = (tn_blocks_made){ .in.kind = TN_CHECKSUM_NONE, .nin = m->nin, .stats = m->stats };
+    if (s->stored)
+        b->in = m->in;
+    memcpy(b->out, m->digests, sizeof b->out);
+    memcpy(b->nout, m->sizes, sizeof b->nout);
+    return TN_OK;
+}
+
 static tn_status end_subject(tn_engine *m, tn_subject *s, tn_error *err)
 {
     tn_piece *piece = &m->run->pieces[s->piece];
     uint32_t k = 0;
-    if (piece->nblocks) {
-        piece->in = m->in;
-        piece->nin = m->nin;
-        piece->out = m->digests[0];
-        piece->nout = m->sizes[0];
-        return TN_OK;
-    }
+    if (piece->nblocks)
+        return keep_blocks(m, s, piece, err);
     TN_TRY(tn_run_check_sum(m, s, &m->in, err));
     for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i) && s->direct; i = tn_next_entry(m, s, i + 1))
         tn_writer_commit(m->out, i, &m->digests[k++]);
@@ -305,9 +314,7 @@ static tn_status add_items(tn_engine *m, size_t number, const kinds *x, tn_error
 {
     const tn_subject *s = &m->subjects[number];
     tn_item whole = { .subject = number, .n = s->nblocks };
-    uint64_t each = s->nblocks ? x->bytes / s->nblocks + 1 : 1, span = 0;
-    if (m->run->pieces[s->piece].nblocks)
-        each = TN_WINDOW;
+    uint64_t blocks = tn_view_blocks(s->view), each = blocks ? x->bytes / blocks + 1 : 1, span = 0;
     if (s->way == TN_WAY_SPLIT)
         span = ITEM_BYTES / each;
     else if (s->way == TN_WAY_ORDERED)
@@ -363,7 +370,7 @@ static tn_status add_large(tn_engine *m, tn_subject new, kinds x, tn_error *err)
         tn_arena_free(&alone.arena);
         return status;
     }
-    m->held += s->stored ? 0 : x.bytes + source_bytes(m, s);
+    m->held += s->stored || piece->nblocks ? 0 : x.bytes + source_bytes(m, s);
     return add_items(m, number, &x, err);
 }
 
@@ -382,17 +389,22 @@ static tn_status add_subject(tn_engine *m, tn_subject s, tn_error *err)
     return add_small(m, m->count++, x.bytes, err);
 }
 
+/* All entries of a tensor. */
+static tn_subject subject_of(const tn_engine *m, uint32_t tensor)
+{
+    size_t first = tn_writer_first(m->out, tensor), end = tn_writer_first(m->out, (size_t)tensor + 1);
+    return (tn_subject){ .first = (uint32_t)first, .count = (uint32_t)(end - first) };
+}
+
 /* All that is made of one tensor: together where its view makes all parts, else part by part. */
 static tn_status add_tensor(tn_engine *m, uint32_t tensor, uint32_t piece, tn_error *err)
 {
-    const tn_writer *w = m->out;
-    uint32_t first = w->first_entry[tensor];
-    size_t end = tn_writer_first(w, (size_t)tensor + 1);
     const tn_tensor_plan *plan = m->run->plans[tensor];
-    tn_subject all = { .first = first, .count = (uint32_t)(end - first), .piece = piece };
+    tn_subject all = subject_of(m, tensor);
+    all.piece = piece;
     if (plan && plan->makes_parts && tn_has_entry(&all, tn_first_entry(m, &all)))
         return add_subject(m, all, err);
-    for (size_t i = first; i < end; i++)
+    for (size_t i = all.first; i < (size_t)all.first + all.count; i++)
         if (tn_run_moves(tn_entry_at(m, i)))
             TN_TRY(add_subject(m, (tn_subject){ .first = (uint32_t)i, .count = 1, .piece = piece }, err));
     return TN_OK;
@@ -493,17 +505,23 @@ static tn_status join_pieces(tn_engine *m, size_t i, tn_error *err)
             return TN_OK;
     if (end < m->run->npieces && all[end].nblocks && all[end].first == all[i].first)
         return TN_OK;
-    tn_digest in = all[first].in, out = all[first].out;
+    tn_blocks_made *made = all[first].blocks;
+    const tn_subject s = subject_of(m, all[i].first);
+    uint32_t part = 0;
     for (size_t k = first + 1; k < end; k++) {
-        tn_digest_join(&in, &all[k].in, all[k].nin);
-        tn_digest_join(&out, &all[k].out, all[k].nout);
+        tn_digest_join(&made->in, &all[k].blocks->in, all[k].blocks->nin);
+        tn_quantize_stats_add(&made->stats, &all[k].blocks->stats);
     }
-    const tn_subject s = { .first = m->out->first_entry[all[i].first], .count = 1 };
+    for (size_t e = tn_first_entry(m, &s); tn_has_entry(&s, e); e = tn_next_entry(m, &s, e + 1), part++) {
+        for (size_t k = first + 1; k < end; k++)
+            tn_digest_join(&made->out[part], &all[k].blocks->out[part], all[k].blocks->nout[part]);
+        tn_writer_commit(m->out, e, &made->out[part]);
+    }
+    tell(m, &s, &made->stats);
     const tn_tensor *t = tn_source_of(m, &s);
-    tn_writer_commit(m->out, s.first, &out);
-    if (in.kind == TN_CHECKSUM_NONE)
+    if (made->in.kind == TN_CHECKSUM_NONE)
         return TN_OK;
-    return tn_run_in_input(m, &s, tn_part_compare_digest(t, &t->parts[0], &in, err), err);
+    return tn_run_in_input(m, &s, tn_part_compare_digest(t, &t->parts[0], &made->in, err), err);
 }
 
 static tn_status run_pieces(tn_engine *m, size_t first, size_t n, tn_error *err)
@@ -609,32 +627,91 @@ tn_status tn_run_pieces(const tn_run *run, size_t first, size_t n, tn_error *err
     return status;
 }
 
-tn_status tn_run_cut(const tn_run *run, size_t tensor, uint64_t *blocks, uint64_t *bytes, tn_error *err)
+/* ---- cutting ---- */
+
+/* Whether blocks of all its parts are made from one view, and written where they belong. */
+static bool may_cut(const tn_engine *m, const tn_subject *s)
+{
+    const tn_tensor_plan *plan = tn_plan_of(m, s);
+    const kinds x = kinds_of(m, s);
+    bool alone = s->count == 1 || (plan && plan->makes_parts);
+    return alone && tn_has_entry(s, tn_first_entry(m, s)) && !x.encoded && x.placed && !x.hashed &&
+           !(plan && plan->kept);
+}
+
+/* Prepares a view of which any block can be made alone; false: there is none. */
+static tn_status prepare_to_cut(tn_view *v, const tn_preparing *p, bool *cuts, tn_error *err)
+{
+    tn_view *stored = tn_view_streamed(v);
+    *cuts = stored ? tn_stored_splits(stored) : tn_view_is_local(v);
+    for (const tn_view *u = v; *cuts && stored && u != stored; u = u->input)
+        *cuts = !u->step->prepare;
+    if (!*cuts)
+        return TN_OK;
+    if (!stored)
+        return tn_view_prepare(v, p, err);
+    tn_stored_stream(stored);
+    *cuts = stored->is_prepared;
+    return TN_OK;
+}
+
+/* Stored bytes that blocks are made of; in a great many short ranges: their share of all. */
+static tn_status read_by(const tn_view *v, const tn_piece *whole, tn_piece *p, tn_error *err)
+{
+    tn_needs needs = { .most = 1 << 14 };
+    tn_status status = tn_view_block_needs(v, p->block, p->nblocks, &needs, err);
+    p->read = 0;
+    for (size_t i = 0; i < needs.count; i++)
+        p->read += needs.list[i].size;
+    if (status == TN_ERR_LIMIT)
+        p->read = (uint64_t)((double)whole->read * ((double)p->written / (double)whole->written));
+    free(needs.list);
+    return status == TN_ERR_LIMIT ? TN_OK : status;
+}
+
+static tn_status cut_view(const tn_view *v, const tn_piece *whole, uint64_t most, tn_piece **list, size_t *n,
+                          tn_error *err)
+{
+    bool one = v->tensor.nparts == 1;
+    uint64_t blocks = tn_view_blocks(v), bytes = blocks ? whole->written / blocks : 0;
+    if (one && blocks)
+        bytes = tn_packed_bytes(tn_view_block_elements(v), v->bits);
+    uint64_t each = most > bytes && bytes ? most / bytes : 1, count = tn_div_up_u64(blocks, each);
+    if (!(*list = calloc((size_t)count + 1, sizeof **list)))
+        return tn_fail_nomem(err);
+    for (uint64_t at = 0; at < blocks; at += each) {
+        tn_piece *p = &(*list)[(*n)++];
+        *p = (tn_piece){ .first = whole->first, .count = 1, .block = at,
+                         .nblocks = tn_min_u64(each, blocks - at) };
+        p->written = (at + each < blocks ? (at + each) * bytes : whole->written) - at * bytes;
+        TN_TRY(read_by(v, whole, p, err));
+    }
+    return TN_OK;
+}
+
+tn_status tn_run_cut(const tn_run *run, const tn_piece *whole, uint64_t most, tn_piece **list, size_t *n,
+                     tn_error *err)
 {
     tn_engine m = { .run = run, .out = run->out };
-    tn_subject s = { .first = run->out->first_entry[tensor], .count = 1, .way = TN_WAY_SPLIT };
-    const tn_out_entry *e = tn_entry_at(&m, s.first);
-    size_t end = tn_writer_first(run->out, tensor + 1);
-    tn_arena arena = { 0 };
+    tn_subject s = subject_of(&m, whole->first);
+    tn_worker *worker = calloc(1, sizeof *worker);
+    tn_preparing p = { .workers = &worker };
     tn_view *v = NULL;
-    *blocks = *bytes = 0;
-    if (end - s.first > 1 || !tn_run_moves(e) || e->encoding != TN_ENCODING_RAW || e->offset == TN_UNPLACED ||
-        e->checksum == TN_CHECKSUM_SHA256)
-        return TN_OK;
-    tn_status status = tn_run_make_view(&m, &s, run->place, &arena, &v, err);
-    tn_view *stored = status ? NULL : tn_view_streamed(v);
-    bool cuts = stored && tn_stored_splits(stored);
-    for (const tn_view *u = v; cuts && u != stored; u = u->input)
-        cuts = !u->step->prepare;
-    if (cuts) {
-        tn_stored_stream(stored);
-        cuts = stored->is_prepared;
-    }
-    if (cuts) {
-        *blocks = tn_view_blocks(v);
-        *bytes = tn_packed_bytes(tn_view_block_elements(v), v->bits);
-    }
+    bool cuts = may_cut(&m, &s);
+    tn_status status = worker ? TN_OK : tn_fail_nomem(err);
+    if (!status && cuts)
+        status = tn_pool_new(1, &p.pool, err);
+    if (!status && cuts)
+        status = tn_run_make_view(&m, &s, run->quiet, &s.arena, &v, err);
+    if (!status && cuts)
+        status = prepare_to_cut(v, &p, &cuts, err);
+    if (!status && cuts)
+        status = cut_view(v, whole, most, list, n, err);
     tn_run_close_view(&m, &s, v);
-    tn_arena_free(&arena);
+    tn_arena_free(&s.arena);
+    tn_pool_free(p.pool);
+    if (worker)
+        tn_worker_free(worker);
+    free(worker);
     return tn_run_in_input(&m, &s, status, err);
 }

@@ -8,15 +8,21 @@
 #include "pipeline/select.h"
 #include "store/writer.h"
 
+/* Of blocks of a tensor. */
+typedef struct tn_blocks_made {
+    tn_digest         in, out[TN_MAX_PARTS];    /* of the input's stored bytes, and of each part... */
+    uint64_t          nin, nout[TN_MAX_PARTS];  /* ...and how many bytes these are of */
+    tn_quantize_stats stats;
+} tn_blocks_made;
+
 typedef struct tn_piece {
     uint32_t first, count;      /* tensors of the output */
-    uint64_t block, nblocks;    /* of the only part of the only tensor; nblocks 0: all of them */
+    uint64_t block, nblocks;    /* of all parts of the only tensor; nblocks 0: all of them */
     uint64_t written, read;     /* bytes: decoded ones into the output, stored ones of the input */
     bool     is_made;           /* everything was written, or is in `waiting` */
     bool     is_placed;         /* everything is in the output */
     tn_spill waiting;           /* stored bytes of entries whose place was not known */
-    tn_digest in, out;          /* some blocks: of the stored bytes of the input, and of the output */
-    uint64_t nin, nout;         /* and how many bytes these are of */
+    tn_blocks_made *blocks;     /* some blocks that are made: what all of them need to know */
 } tn_piece;
 
 typedef struct tn_run {
@@ -47,9 +53,10 @@ uint64_t tn_run_bytes(const tn_run *run);
 /* Gives places to all entries whose place is known before anything is written. */
 tn_status tn_run_place(tn_writer *out, tn_error *err);
 
-/* Whether a tensor of one part can be made by several pieces: *blocks is how many blocks it has, of which
- * each but the last has *bytes.  0: it cannot. */
-tn_status tn_run_cut(const tn_run *run, size_t tensor, uint64_t *blocks, uint64_t *bytes, tn_error *err);
+/* Cuts a tensor, which is `whole`, into pieces of about `most` bytes, if any of its blocks can be made alone:
+ * *list, to be freed, has *n of them.  0: it is one piece. */
+tn_status tn_run_cut(const tn_run *run, const tn_piece *whole, uint64_t most, tn_piece **list, size_t *n,
+                     tn_error *err);
 
 /* Makes the entries of pieces [first, first + n) that are not made yet, checks the input's checksums, on all
  * cores and in bounded memory.  Errors name the file concerned. */

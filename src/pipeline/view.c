@@ -423,6 +423,8 @@ tn_status tn_needs_add(tn_needs *n, uint32_t shard, uint64_t offset, uint64_t si
             return TN_OK;
         }
     }
+    if (n->most && n->count == n->most)
+        return TN_ERR_LIMIT;
     TN_NEED(TN_GROW(n->list, n->count, n->cap), err);
     n->list[n->count].shard = shard;
     n->list[n->count].offset = offset;
@@ -472,6 +474,34 @@ uint64_t tn_view_blocks(const tn_view *v)
     if (!tn_view_has_ranges(v))
         return tn_view_blocks(v->input);
     return tn_div_up_u64(v->count, tn_view_block_elements(v));
+}
+
+tn_status tn_view_block_needs(const tn_view *v, uint64_t block, uint64_t n, tn_needs *needs, tn_error *err)
+{
+    if (!v->memory && v->step->blocks) {
+        uint64_t first, last, rest;
+        v->step->span(v, block, &first, &rest);
+        v->step->span(v, block + n - 1, &last, &rest);
+        return tn_view_needs(v->input, first, last + rest - first, needs, err);
+    }
+    if (!tn_view_has_ranges(v))
+        return tn_view_block_needs(v->input, block, n, needs, err);
+    uint64_t each = tn_view_block_elements(v), first = block * each;
+    return tn_view_needs(v, first, tn_min_u64(n * each, v->count - first), needs, err);
+}
+
+bool tn_step_is_local(const tn_view *v)
+{
+    (void)v;
+    return true;
+}
+
+bool tn_view_is_local(const tn_view *v)
+{
+    bool local = v->step->is_local ? v->step->is_local(v) : !v->step->prepare;
+    for (uint32_t i = 0; i < v->ninputs && local; i++)
+        local = tn_view_has_ranges(v->inputs[i]) && tn_view_is_local(v->inputs[i]);
+    return local;
 }
 
 /* An elementwise step on a block of several parts: it changes the first. */

@@ -83,6 +83,7 @@ typedef enum tn_reach {
 typedef struct tn_needs {
     struct { uint32_t shard; uint64_t offset, size; } *list;
     size_t count, cap;
+    size_t most;                /* ranges, after which TN_ERR_LIMIT says that there are more; 0: any number */
 } tn_needs;
 
 struct tn_strided;
@@ -110,6 +111,11 @@ typedef struct tn_step {
     /* Adds the stored bytes that elements [first, first + n) of the first part are made of.  NULL: the same
      * elements of the input of an elementwise step, else all that the inputs have. */
     tn_status (*needs)(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err);
+    /* Whether a block depends on no other elements than those it is made of, and preparing reads none.  NULL:
+     * so it is if there is nothing to prepare. */
+    bool      (*is_local)(const tn_view *v);
+    /* The elements of the input that a block of a prepared view is made of; with `blocks`. */
+    void      (*span)(const tn_view *v, uint64_t block, uint64_t *first, uint64_t *n);
     /* Whether what was prepared serves other tensors of the same type and shape too; NULL: it does not. */
     bool      (*is_steady)(const tn_view *v);
     void      (*release)(tn_view *v);   /* gives back what preparing took; may be NULL */
@@ -231,6 +237,13 @@ tn_status tn_view_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w
 /* Adds the stored bytes that these elements are made of, neighbours as one; what was read before, while the
  * view was prepared, counts too. */
 tn_status tn_view_needs(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err);
+
+/* The same for blocks of a prepared view. */
+tn_status tn_view_block_needs(const tn_view *v, uint64_t block, uint64_t n, tn_needs *needs, tn_error *err);
+
+/* Whether any block can be made alone: nothing but what the block needs is read. */
+bool tn_view_is_local(const tn_view *v);
+bool tn_step_is_local(const tn_view *v);        /* for steps that need a place in memory at most */
 
 /* Adds some of them: for steps. */
 tn_status tn_needs_add(tn_needs *needs, uint32_t shard, uint64_t offset, uint64_t size, tn_error *err);

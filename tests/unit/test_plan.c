@@ -65,6 +65,13 @@ static const sample samples[] = {
     { .out = "out.zt", .rules = { { "cast", "[bho]*=int8,per=channel,axis=0" } }, .nrules = 1 },
     { .out = "out.safetensors", .rules = { { "cast", "big=bf16" }, { "layout", "image=NHWC,from=NCHW" } },
       .nrules = 2 },
+    { .out = "out.zt", .rules = { { "cast", "[bo]*=mxfp4" }, { "layout", "image=NHWC,from=NCHW" } },
+      .nrules = 2, .create = { .checksum = TN_CHECKSUM_CRC32C } },
+    { .out = "out.safetensors", .rules = { { "transpose", "big=1,0" }, { "cast", "big=nvf4" } },
+      .nrules = 2 },
+    { .out = "out.zt", .rules = { { "slice", "big=3:,1:" }, { "pad", "big=1=64" } }, .nrules = 2 },
+    { .out = "out.zt", .rules = { { "concat", "all=h.0.w+h.2.w" }, { "cast", "[ab]*=mxfp8,virtual=yes" } },
+      .nrules = 2 },
     { .out = "out.zt", .rules = { { "form", "h*=coo" }, { "form", "big=csr" } }, .nrules = 2,
       .create = { .checksum = TN_CHECKSUM_CRC32C } },
     { .out = "out.zt", .rules = { { "form", "[hb]*=coo,threshold=30" } }, .nrules = 1,
@@ -159,16 +166,16 @@ static void check_orders(const tn_file *f, const sample *s)
 
 static void pieces_in_any_order_give_the_bytes_of_a_conversion(void)
 {
-    const uint64_t sizes[] = { 64 << 20, 200 << 10, 1 };
-    const tn_create_options inputs[] = {
-        { .checksum = TN_CHECKSUM_NONE }, { .checksum = TN_CHECKSUM_CRC32C },
-        { .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256 },
+    const struct { tn_create_options input; uint64_t size; } ways[] = {
+        { { .checksum = TN_CHECKSUM_NONE }, 64 << 20 }, { { .checksum = TN_CHECKSUM_NONE }, 40 << 10 },
+        { { .checksum = TN_CHECKSUM_NONE }, 1 }, { { .checksum = TN_CHECKSUM_CRC32C }, 200 << 10 },
+        { { .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256 }, 1 },
     };
     uint64_t usual = tn_piece_bytes;
-    for (size_t i = 0; i < 3; i++) {
-        write_input(inputs[i]);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        write_input(ways[i].input);
         tn_file *f = open_file("in.zt");
-        tn_piece_bytes = sizes[i];
+        tn_piece_bytes = ways[i].size;
         for (size_t k = 0; k < SAMPLES; k++)
             check_orders(f, &samples[k]);
         tn_close(f);
@@ -224,7 +231,8 @@ static void check_as_alone(const tn_file *all, const tn_file *one, const char *n
 
 static void tensors_that_are_alike_come_out_as_each_would_alone(void)
 {
-    const tn_format_option ocp[] = { { "safetensors", "ocp-names", "yes" }, { "ztensor", "ocp-names", "yes" } };
+    const tn_format_option ocp[] = { { "safetensors", "ocp-names", "yes" },
+                                     { "ztensor", "ocp-names", "yes" } };
     const struct { const char *out, *alone; const tn_format_option *option; } ways[] = {
         { "all.zt", "one.zt", NULL }, { "all.safetensors", "one.safetensors", NULL },
         { "all.zt", "one.zt", &ocp[1] }, { "all.safetensors", "one.safetensors", &ocp[0] },
@@ -321,6 +329,95 @@ static void memory_grows_with_threads_and_compression_but_not_with_tensors(void)
     CHECK(memory_of(f, &plain, 0) >= one && tn_plan_memory(NULL, 1) == 0);
     CHECK(memory_of(f, &fast, 1) > one + (16 << 20) && memory_of(f, &slow, 1) > 2 * memory_of(f, &fast, 1));
     tn_close(f);
+}
+
+/* Pieces of tensor 0, and what they write and read together. */
+typedef struct cost {
+    size_t   pieces;
+    uint64_t written, read, most_read;
+} cost;
+
+static cost cost_of_big(const sample *s)
+{
+    cost c = { 0 };
+    tn_file *f = open_file("in.zt");
+    tn_plan *plan = must_make(f, s, s->out, 1);
+    for (size_t i = 0; i < tn_plan_count(plan); i++) {
+        tn_plan_piece_info info = { .size = sizeof info };
+        REQUIRE(tn_plan_piece(plan, i, &info, NULL) == TN_OK);
+        if (info.first_tensor > 0)
+            break;
+        REQUIRE(info.blocks > 0 && info.tensors == 1 && info.offset != UINT64_MAX);
+        c.pieces++;
+        c.written += info.bytes_written;
+        c.read += info.bytes_read;
+        c.most_read = info.bytes_read > c.most_read ? info.bytes_read : c.most_read;
+    }
+    tn_plan_free(plan);
+    tn_close(f);
+    return c;
+}
+
+static void tiles_and_other_orders_are_cut_too(void)
+{
+    enum { SIDE = 1600 };
+    const uint64_t all = sizeof(float) * SIDE * SIDE;
+    float *values = calloc(SIDE * SIDE, sizeof *values);
+    const simple input = { .name = "big", .dtype = TN_FLOAT32, .rank = 2, .shape = { SIDE, SIDE },
+                           .data = values };
+    const sample codes = { .out = "out.zt", .rules = { { "cast", "mxfp4" } }, .nrules = 1 },
+                 order = { .out = "out.zt", .rules = { { "transpose", "1,0" } }, .nrules = 1 },
+                 some = { .out = "out.zt", .rules = { { "slice", ":800" } }, .nrules = 1 },
+                 whole = { .out = "out.zt", .rules = { { "cast", "int8,per=tensor" } }, .nrules = 1 };
+    uint64_t usual = tn_piece_bytes;
+    REQUIRE(values);
+    write_file("in.zt", (tn_create_options){ 0 }, &input, 1);
+    free(values);
+    tn_piece_bytes = 400 << 10;
+    cost c = cost_of_big(&codes);
+    CHECK(c.pieces >= 3 && c.written == SIDE * SIDE / 2 + SIDE * SIDE / 32);
+    CHECK(c.read == all && c.most_read < all / 2);
+    c = cost_of_big(&order);            /* columns: what lies between them may be read as well */
+    CHECK(c.pieces >= 2 && c.written == all && c.read >= all && c.most_read <= all);
+    c = cost_of_big(&some);             /* half of it, and no more */
+    CHECK(c.pieces >= 2 && c.written == all / 2 && c.read == all / 2);
+    tn_file *f = open_file("in.zt");
+    tn_plan *plan = must_make(f, &whole, "out.zt", 1);
+    tn_plan_piece_info info = { .size = sizeof info };
+    CHECK(tn_plan_piece(plan, 0, &info, NULL) == TN_OK && info.blocks == 0);   /* its scale is of all */
+    tn_plan_free(plan);
+    tn_close(f);
+    tn_piece_bytes = usual;
+}
+
+static void count(void *context, const tn_quantize_report *q)
+{
+    tn_quantize_stats *all = context;
+    tn_quantize_stats_add(all, q->report);
+}
+
+static tn_quantize_stats stats_with(uint64_t piece)
+{
+    const tn_rule rule = { "cast", "[bo]*=mxfp4" };
+    const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = 3 };
+    tn_quantize_stats all = { 0 };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &rule, .nrules = 1,
+                                   .quantized = count, .context = &all };
+    tn_file *f = open_file("in.zt");
+    tn_piece_bytes = piece;
+    REQUIRE(tn_convert(f, in_folder("out.zt").text, &o, NULL, NULL) == TN_OK);
+    tn_close(f);
+    return all;
+}
+
+static void pieces_report_what_the_tensor_would(void)
+{
+    uint64_t usual = tn_piece_bytes;
+    write_input((tn_create_options){ 0 });
+    const tn_quantize_stats whole = stats_with(usual), cut = stats_with(30 << 10);
+    CHECK(whole.values == BIG + BIG / 2 && cut.values == whole.values);
+    CHECK(cut.saturated == whole.saturated && cut.flushed == whole.flushed);
+    tn_piece_bytes = usual;
 }
 
 static void an_unfinished_plan_leaves_nothing(void)
@@ -503,6 +600,8 @@ int main(void)
         IN_FOLDER(shards_have_the_same_tensors),
         IN_FOLDER(pieces_say_what_they_cost),
         IN_FOLDER(memory_grows_with_threads_and_compression_but_not_with_tensors),
+        IN_FOLDER(tiles_and_other_orders_are_cut_too),
+        IN_FOLDER(pieces_report_what_the_tensor_would),
         IN_FOLDER(an_unfinished_plan_leaves_nothing),
         IN_FOLDER(damage_is_seen_in_the_last_piece_of_a_tensor),
         IN_FOLDER(a_saved_plan_gives_the_same_bytes),

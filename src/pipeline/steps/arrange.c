@@ -16,11 +16,9 @@
 
 #include <string.h>
 
-/* Blocks of all threads together, and the bounds of one: large enough that columns of a matrix come many at
- * a time. */
-#define ALL_BLOCKS ((uint64_t)64 << 20)
-#define MAX_BLOCK  ((uint64_t)4 << 20)
-#define MIN_BLOCK  ((uint64_t)256 << 10)
+/* Of a block: large enough that columns of a matrix come many at a time.  The same on every machine, for
+ * plans number blocks. */
+#define BLOCK_BYTES ((uint64_t)4 << 20)
 
 /* Where elements come from and where they go. */
 typedef struct places {
@@ -35,9 +33,7 @@ typedef struct places {
 
 static uint64_t grain_for(unsigned bits)
 {
-    uint64_t bytes = ALL_BLOCKS / tn_core_count();
-    bytes = bytes < MIN_BLOCK ? MIN_BLOCK : tn_min_u64(bytes, MAX_BLOCK);
-    return bytes / (bits > 8 ? bits : 8) * 8;
+    return BLOCK_BYTES / (bits > 8 ? bits : 8) * 8;
 }
 
 static uint64_t product(const int64_t *extent, uint32_t from, uint32_t to)
@@ -500,12 +496,12 @@ uint32_t tn_reorder_source(const tn_view *v, uint32_t i)
 
 const tn_step tn_step_reorder = {
     .name = "reorder", .describe = describe_reorder, .prepare = prepare_arrange, .make = make_arrange,
-    .strided = strided_arrange, .needs = needs_arrange,
+    .strided = strided_arrange, .needs = needs_arrange, .is_local = tn_step_is_local,
 };
 
 const tn_step tn_step_slice = {
     .name = "slice", .describe = describe_arrange, .prepare = prepare_arrange, .make = make_arrange,
-    .strided = strided_arrange, .needs = needs_arrange,
+    .strided = strided_arrange, .needs = needs_arrange, .is_local = tn_step_is_local,
 };
 
 /* ---- padding ---- */
@@ -591,6 +587,15 @@ static tn_status make_pad(const tn_view *v, uint64_t first, size_t n, tn_worker 
     return TN_OK;
 }
 
+static tn_status needs_pad(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err)
+{
+    const padded *own = v->state;
+    const places p = places_of(v, &own->source);
+    uint64_t begin = values_before(&p, first), end = values_before(&p, first + n);
+    return end > begin ? tn_view_needs(v->input, begin, end - begin, needs, err) : TN_OK;
+}
+
 const tn_step tn_step_pad = {
-    .name = "pad", .describe = describe_pad, .prepare = prepare_pad, .make = make_pad,
+    .name = "pad", .describe = describe_pad, .prepare = prepare_pad, .make = make_pad, .needs = needs_pad,
+    .is_local = tn_step_is_local,
 };

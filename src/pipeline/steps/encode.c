@@ -297,15 +297,26 @@ static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_
     return status;
 }
 
-/* Nothing was searched for: a tile has all that its scale depends on. */
-static bool is_steady(const tn_view *v)
+/* Nothing is searched for: a tile has all that its scale depends on. */
+static bool is_local(const tn_view *v)
 {
     const encoding *e = v->state;
-    bool steady = e->job && !e->datatype->is_affine && !e->datatype->has_tensor_scale &&
-                  tn_scaled_pieces(&e->plan) == 1;
-    for (unsigned i = 0; i < PARTS; i++)
-        steady &= !e->parts[i].bytes;
-    return steady;
+    return e->streams && !e->datatype->is_affine && !e->datatype->has_tensor_scale &&
+           tn_scaled_pieces(&e->plan) == 1;
+}
+
+static bool is_steady(const tn_view *v)
+{
+    return ((const encoding *)v->state)->job && is_local(v);
+}
+
+static void span(const tn_view *v, uint64_t block, uint64_t *first, uint64_t *n)
+{
+    const encoding *e = v->state;
+    const tn_job_item tiles = tn_job_item_of(e->job, block);
+    const tn_scaled_row elements = tn_job_elements(e->job, &tiles);
+    *first = elements.first;
+    *n = elements.n;
 }
 
 static void free_encoding(tn_view *v)
@@ -329,5 +340,5 @@ const tn_datatype *tn_encode_datatype(const tn_view *v)
 
 const tn_step tn_step_encode = {
     .name = "encode", .most_parts = PARTS, .describe = describe, .prepare = prepare, .blocks = blocks,
-    .block = block, .is_steady = is_steady, .free = free_encoding,
+    .block = block, .is_local = is_local, .span = span, .is_steady = is_steady, .free = free_encoding,
 };

@@ -269,4 +269,5 @@ static tn_status needs_concat(const tn_view *v, uint64_t first, uint64_t n, tn_n
 }
 
 const tn_step tn_step_concat = { .name = "concat", .describe = describe_concat, .prepare = prepare_concat,
-                                 .make = make_concat, .needs = needs_concat };
+                                 .make = make_concat, .needs = needs_concat,
+                                 .is_local = tn_step_is_local };

@@ -251,5 +251,12 @@ static tn_status needs(const tn_view *v, uint64_t first, uint64_t n, tn_needs *n
                         tn_packed_bytes(n, v->bits), err);
 }
 
+/* A checksum is of all that is stored. */
+static bool is_local(const tn_view *v)
+{
+    const tn_tensor *t = v->state;
+    return tn_view_has_ranges(v) && tn_part_checksum(&t->parts[0]) == TN_CHECKSUM_NONE;
+}
+
 const tn_step tn_step_stored = { .name = "stored", .describe = describe, .prepare = prepare,
-                                 .strided = strided, .needs = needs };
+                                 .strided = strided, .needs = needs, .is_local = is_local };
