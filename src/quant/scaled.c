@@ -169,11 +169,10 @@ static tn_status run_all(tn_scaled_work w, bool encodes, const tn_array *array, 
 
 static tn_status check_parts(const tn_scaled_plan *plan, tn_error *err)
 {
-    static const char *const roles[TN_SCALED_FIELDS] = { "data", "scale", "zero", "offset", "meta", "mask" };
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
         if (plan->fields[i].nbytes && !plan->fields[i].data)
             return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes for the part %s but found none",
-                           (unsigned long long)plan->fields[i].nbytes, roles[i]);
+                           (unsigned long long)plan->fields[i].nbytes, tn_scaled_roles[i]);
     if (plan->tscale.nbytes && !plan->tscale.data)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes for the part tscale but found none",
                        (unsigned long long)plan->tscale.nbytes);

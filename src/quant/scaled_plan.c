@@ -195,11 +195,12 @@ bool tn_scaled_cut(tn_scaled_plan *p)
 
 /* --- parts -------------------------------------------------------------------------- */
 
+const char *const tn_scaled_roles[TN_SCALED_FIELDS] = { "data", "scale", "zero", "offset", "meta", "mask" };
+
 static tn_scaled_field *field_of(tn_scaled_plan *p, const char *role)
 {
-    static const char *const roles[TN_SCALED_FIELDS] = { "data", "scale", "zero", "offset", "meta", "mask" };
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
-        if (strcmp(role, roles[i]) == 0)
+        if (strcmp(role, tn_scaled_roles[i]) == 0)
             return &p->fields[i];
     return &p->tscale;
 }

@@ -25,7 +25,9 @@ typedef struct tn_scaled_field {
     uint64_t from;              /* offset of `data` in the part; above 0 in a window only */
 } tn_scaled_field;
 
-enum { TN_SCALED_FIELDS = 6 };  /* data, scale, zero, offset, meta, mask */
+enum { TN_SCALED_FIELDS = 6 };
+
+extern const char *const tn_scaled_roles[TN_SCALED_FIELDS];    /* data, scale, zero, offset, meta, mask */
 
 typedef struct tn_scaled_plan {
     const tn_datatype *d;

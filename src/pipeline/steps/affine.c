@@ -219,42 +219,24 @@ typedef struct searching {
     uint64_t            done;   /* bytes, in any round: what was told never goes back */
 } searching;
 
-/* Data that can only be read in order is read so, by one thread. */
-static tn_status add_stored(const searching *s, uint64_t first, uint64_t n, tn_worker *w,
-                            tn_scale_tally *tally, tn_error *err)
-{
-    const tn_view *v = s->values;
-    const tn_tensor *t = tn_stored_tensor(v);
-    uint64_t end = first + n;
-    tn_status status = tn_stream_open(&w->stream, v->place->file, t, &t->parts[0],
-                                      tn_packed_byte(first, v->bits), tn_packed_bytes(n, v->bits),
-                                      TN_CHECKSUM_NONE, err);
-    while (!status && first < end) {
-        const uint8_t *bytes;
-        size_t got;
-        status = tn_stream_next(&w->stream, &bytes, &got, err);
-        if (status || !got)
-            break;
-        uint64_t some = tn_min_u64((uint64_t)got * 8 / v->bits, end - first);
-        tn_scale_tally_add(tally, bytes, first, (size_t)some);
-        first += some;
-    }
-    tn_stream_close(&w->stream);
-    return status;
-}
-
+/* In windows: data that can only be read in order is one item. */
 static tn_status add_item(void *context, uint64_t item, unsigned worker, tn_scale_tally *tally, tn_error *err)
 {
     const searching *s = context;
     const tn_view *v = s->values;
     tn_worker *w = s->p->workers[worker];
-    uint64_t first = item * s->each, n = tn_min_u64(v->count - first, s->each);
-    const uint8_t *bytes;
-    if (v->step == &tn_step_stored && !v->memory)
-        return add_stored(s, first, n, w, tally, err);
-    TN_TRY(tn_view_range(v, first, (size_t)n, w, &bytes, err));
-    tn_scale_tally_add(tally, bytes, first, (size_t)n);
-    return TN_OK;
+    uint64_t at = item * s->each, end = at + tn_min_u64(v->count - at, s->each);
+    tn_status status = TN_OK;
+    w->until = end;
+    for (uint64_t n; at < end && !status; at += n) {
+        const uint8_t *bytes;
+        n = tn_min_u64(end - at, tn_view_window(v));
+        status = tn_view_range(v, at, (size_t)n, w, &bytes, err);
+        if (!status)
+            tn_scale_tally_add(tally, bytes, at, (size_t)n);
+    }
+    tn_worker_rest(w);
+    return status;
 }
 
 static tn_status item_done(void *context, uint64_t item, unsigned result, tn_error *err)

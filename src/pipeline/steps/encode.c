@@ -74,11 +74,10 @@ static tn_status declare_codes(tn_view *v, const encoding *e, const tn_scaled_sh
 
 static void find_fields(encoding *e, const tn_scaled_shapes *shapes)
 {
-    static const char *const roles[TN_SCALED_FIELDS] = { "data", "scale", "zero", "offset", "meta", "mask" };
     for (uint32_t i = 0; i < shapes->count; i++) {
         e->field[i] = PARTS;
         for (unsigned k = 0; k < TN_SCALED_FIELDS; k++)
-            if (strcmp(shapes->parts[i].role, roles[k]) == 0)
+            if (strcmp(shapes->parts[i].role, tn_scaled_roles[k]) == 0)
                 e->field[i] = (uint8_t)k;
     }
 }

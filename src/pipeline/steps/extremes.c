@@ -82,27 +82,18 @@ static void take_packed(extremes *x, tn_scale_index index, const tn_dtype_info *
 static tn_status read_codes(const tn_view *v, tn_scale_index index, tn_worker *w, extremes *x, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(v->parts[0].array.dtype);
-    const tn_tensor *t = tn_stored_tensor(v);
-    bool is_stored = v->step == &tn_step_stored && !v->memory;
-    uint64_t window = TN_WINDOW / type->bits * 8;
     tn_status status = TN_OK;
-    if (is_stored)
-        status = tn_stream_open(&w->stream, v->place->file, t, &t->parts[0], 0, t->parts[0].nbytes,
-                                TN_CHECKSUM_NONE, err);
-    for (uint64_t done = 0, n; !status && done < v->count; done += n) {
+    w->until = v->count;
+    for (uint64_t done = 0, n; done < v->count && !status; done += n) {
         const uint8_t *bytes;
-        size_t got = 0;
-        n = tn_min_u64(window, v->count - done);
-        status = is_stored ? tn_stream_next(&w->stream, &bytes, &got, err)
-                           : tn_view_range(v, done, (size_t)n, w, &bytes, err);
-        if (is_stored)          /* the bits that fill the last byte are none */
-            n = tn_min_u64((uint64_t)got * 8 / type->bits, v->count - done);
-        if (status || !n)
-            break;
-        (type->bits < 8 ? take_packed : take_codes)(x, index, type, bytes, done, n);
-        status = tn_walk_check(v->place->walk, err);
+        n = tn_min_u64(tn_view_window(v), v->count - done);
+        status = tn_view_range(v, done, (size_t)n, w, &bytes, err);
+        if (!status)
+            (type->bits < 8 ? take_packed : take_codes)(x, index, type, bytes, done, n);
+        if (!status)
+            status = tn_walk_check(v->place->walk, err);
     }
-    tn_stream_close(&w->stream);
+    tn_worker_rest(w);
     return status;
 }
 
