@@ -108,7 +108,7 @@ typedef struct tn_convert_options {
     const char *const *only;        /* which tensors are written: see tn_choose(); NULL: all */
     size_t             nonly;
     const char *const *rename;      /* "OLD=NEW"; each side may have one '*' that stands for the same text; or
-                                     * "re:EXPRESSION=NEW": NEW replaces what matches, \\1 is the first group */
+                                     * "re:EXPRESSION=NEW": NEW replaces what matches, \1 is group 1 */
     size_t             nrename;
     const tn_rule     *rules;       /* of each step the first that matches a tensor counts */
     size_t             nrules;

@@ -15,7 +15,8 @@
 
 enum {
     ENTRY_BYTES = 46, END_BYTES = 22, END64_BYTES = 56, LOCATOR64_BYTES = 20, COMMENT_MAX = 65535,
-    FLAG_ENCRYPTED = 1, FLAG_UTF8 = 0x800, EXTRA_ZIP64 = 1, EXTRA_NOTE = 'T' | 'n' << 8, VERSION = 20, VERSION64 = 45,
+    FLAG_ENCRYPTED = 1, FLAG_UTF8 = 0x800, EXTRA_ZIP64 = 1, EXTRA_NOTE = 'T' | 'n' << 8,
+    VERSION = 20, VERSION64 = 45,
     DAY = 1 << 5 | 1            /* 1980-01-01: the same input gives the same bytes */
 };
 

@@ -27,8 +27,8 @@ static tn_text first_member(const uint8_t *head, size_t n)
 /* FOLDER/data.pkl, FOLDER/data/0, FOLDER/version, FOLDER/byteorder, FOLDER/code/... */
 static bool is_torch_zip(const uint8_t *head, size_t n)
 {
-    static const char *const inside[] = { "data.pkl", "data/", "version", "byteorder", "code/", ".format_version",
-                                          ".data/", "constants.pkl" };
+    static const char *const inside[] = { "data.pkl", "data/", "version", "byteorder", "code/",
+                                          ".format_version", ".data/", "constants.pkl" };
     tn_text name = first_member(head, n);
     const char *slash = name.len ? memchr(name.ptr, '/', name.len) : NULL;
     for (size_t i = 0; slash && i < sizeof inside / sizeof *inside; i++) {
@@ -115,14 +115,14 @@ static const foreign table[] = {        /* the first that fits is taken */
     { MAGIC("GGUF"), 0, NULL,
       "a GGUF file (llama.cpp), which this version does not read: use the safetensors files of the model" },
     { MAGIC("PK\3\4"), 0, is_torch_zip,
-      "a PyTorch checkpoint (zip), which this version does not read: in Python, load it with torch.load() and "
-      "write its tensors with safetensors.torch.save_file()" },
+      "a PyTorch checkpoint (zip), which this version does not read: in Python, load it with torch.load() "
+      "and write its tensors with safetensors.torch.save_file()" },
     { MAGIC("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"), 0, NULL,
       "a PyTorch checkpoint of the format before 1.6 (pickle), which this version does not read: in Python, "
       "load it with torch.load() and write its tensors with safetensors.torch.save_file()" },
     { MAGIC("\x80"), 0, is_pickle,
-      "a Python pickle, which can run code and is never read: load it in Python if you trust it, and save its "
-      "arrays with numpy.savez()" },
+      "a Python pickle, which can run code and is never read: load it in Python if you trust it, and save "
+      "its arrays with numpy.savez()" },
     { MAGIC("PK\3\4"), 0, is_keras_zip,
       "a Keras model (zip), which this version does not read: in Python, save the arrays of "
       "model.get_weights() with numpy.savez()" },

@@ -37,8 +37,8 @@ tn_status tn_select_rules(tn_selection *s, size_t i, tn_tensor_rules *rules, tn_
 /* The name of tensor i, once its rules were asked for. */
 const char *tn_selected_name(const tn_selection *s, size_t i);
 
-/* The tensors of the file that tensor i is made of, in the order in which they are joined; the caller frees the
- * list.  NULL: no memory. */
+/* The tensors of the file that tensor i is made of, in the order in which they are joined; the caller frees
+ * the list.  NULL: no memory. */
 const tn_tensor **tn_selected_sources(const tn_selection *s, size_t i, size_t *n);
 
 /* Gives the tensor that comes out its metadata, and tells its properties: what all that it is made of have

@@ -532,8 +532,9 @@ static tn_status take_options(tn_open_options *own, const tn_open_options *given
 {
     *own = (tn_open_options){ 0 };
     TN_TRY(tn_take_options(TN_SIZED(tn_open_options, max_bytes), own, given, err));
-    return (unsigned)own->io <= TN_IO_PREAD ? TN_OK : tn_fail(err, TN_ERR_ARGUMENT, "unknown way to read: io %u",
-                                                             (unsigned)own->io);
+    if ((unsigned)own->io > TN_IO_PREAD)
+        return tn_fail(err, TN_ERR_ARGUMENT, "unknown way to read: io %u", (unsigned)own->io);
+    return TN_OK;
 }
 
 tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file, tn_error *err)

@@ -19,7 +19,7 @@ typedef struct tn_distance {
     double   max_abs, max_rel, max_ulp;
     double   signal, noise;         /* sums of |a|^2 and |a - b|^2 over pairs of finite values */
     const tn_limits *limits;        /* of b; set before elements are added; NULL: saturation is not counted */
-    double   tolerance, relative;   /* so far apart may finite values be that do not differ; set before, too */
+    double   tolerance, relative;   /* set before, too: finite values so near to each other do not differ */
 } tn_distance;
 
 /* Dense elements that begin on a byte. */

@@ -132,8 +132,9 @@ static const tn_convention conventions[] = {    /* of several that fit the first
 
     { "MXFP4 (gpt-oss)", NULL, 0, { { "_blocks", U8, SIGN, 2 }, { "_scales", U8, SIGN, 1 } }, NULL },
     { "HQQ", NULL, 0,
-      { { ".W_q", U8 | I32, SIGN, 0 }, { ".scale", FLOAT | U8, NEEDED, 0 }, { ".zero", FLOAT | U8, NEEDED, 0 },
-        { ".shape", I64 | I32, OPTIONAL, 0 }, { ".nbits", ANY, OPTIONAL, 0 },
+      { { ".W_q", U8 | I32, SIGN, 0 }, { ".scale", FLOAT | U8, NEEDED, 0 },
+        { ".zero", FLOAT | U8, NEEDED, 0 }, { ".shape", I64 | I32, OPTIONAL, 0 },
+        { ".nbits", ANY, OPTIONAL, 0 },
         { ".group_size", ANY, OPTIONAL, 0 }, { ".axis", ANY, OPTIONAL, 0 },
         { ".packing", U8, OPTIONAL, 0 } }, NULL },
     { "quanto", NULL, 0,

@@ -9,8 +9,8 @@
  *
  *     {"name":"w","record":{...},"meta":{...},"file":{...}}
  *
- * npz has it in the archive's directory.  Earlier versions wrote it as a comment behind the literal, "# tenon "
- * and the note, which NumPy skips and others refuse: it is still read.
+ * npz has it in the archive's directory.  Earlier versions wrote it as a comment behind the literal,
+ * "# tenon " and the note, which NumPy skips and others refuse: it is still read.
  *
  * header.c parses headers, read.c turns them into entries, write.c writes them. */
 #ifndef TN_CONTAINER_NPY_H

@@ -105,7 +105,8 @@ static tn_status check_array(const tn_writer *w, tn_error *err)
     const tn_tensor *t = e->more->whole;
     bool drops = w->options.drop_metadata;
     if (t->scaling)
-        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_CAST, "f32", "npy cannot hold codes with scales: use npz");
+        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_CAST, "f32",
+                         "npy cannot hold codes with scales: use npz");
     if (t->parts[0].padded)
         return tn_fail(err, TN_ERR_LOSS, "npy cannot hold padding: use npz");
     if (t->dtype != e->dtype)

@@ -28,8 +28,8 @@ static void add_meta(tn_meta *items, size_t *n, const char *key, const tn_meta *
     items[(*n)++] = (tn_meta){ .key = key, .cbor = map->data, .cbor_size = map->size };
 }
 
-static tn_status put_note(tn_writer *w, const tn_out_entry *e, const char *name, bool with_meta, tn_text *note,
-                          tn_error *err)
+static tn_status put_note(tn_writer *w, const tn_out_entry *e, const char *name, bool with_meta,
+                          tn_text *note, tn_error *err)
 {
     tn_meta items[4];
     tn_buf meta = { 0 }, file = { 0 }, json = { 0 };

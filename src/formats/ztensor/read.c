@@ -261,7 +261,8 @@ static tn_status open_ztensor(tn_file *f, tn_error *err)
     zt_index index = { 0 };
     TN_TRY(zt_find_index(f, &index, err));
     if (index.size == 0) {              /* read as no tensors, as the format's own library does */
-        tn_file_warn(f, index.at, "its index has no bytes, so it lists no tensors: a file that was cut looks so");
+        tn_file_warn(f, index.at,
+                     "its index has no bytes, so it lists no tensors: a file that was cut looks so");
         return TN_OK;
     }
     tn_cbor c;
