@@ -10,17 +10,33 @@
 
 static unsigned said;           /* messages since the last input */
 
-void say(const char *format, ...)
+static void check_message(const char *format, va_list args)
 {
     char text[4096];
-    va_list args;
-    va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
     REQUIRE(n > 0);
     for (size_t i = 0; text[i]; i++)
         REQUIRE((unsigned char)text[i] >= 0x20 && text[i] != 0x7f);
     said++;
+}
+
+int give_up(int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    check_message(format, args);
+    va_end(args);
+    return code;
+}
+
+int give_up_by(int code, const tn_error *err, const char *format, ...)
+{
+    va_list args;
+    REQUIRE(err->status);
+    va_start(args, format);
+    check_message(format, args);
+    va_end(args);
+    return code;
 }
 
 const char *escaped(const char *text)
