@@ -59,8 +59,10 @@ static tn_status read_regex(tn_pattern *p, tn_error *err)
 
 tn_status tn_pattern_read(tn_text text, tn_pattern *pattern, tn_error *err)
 {
-    *pattern = (tn_pattern){ .text = strndup(text.ptr, text.len) };
+    *pattern = (tn_pattern){ .text = malloc(text.len + 1) };
     TN_NEED(pattern->text, err);
+    memcpy(pattern->text, text.ptr, text.len);
+    pattern->text[text.len] = '\0';
     tn_status status = tn_begins_with(pattern->text, PREFIX) ? read_regex(pattern, err) : TN_OK;
     if (status)
         tn_pattern_free(pattern);

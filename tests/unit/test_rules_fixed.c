@@ -110,10 +110,8 @@ static void keys_belong_to_their_type(void)
                        "percentile, scale, mode, rotate, virtual, compat)");
     bad("mxfp4,frac=3", "\"frac\" at character 7 is no key of a datatype (round, nan, seed, mode, "
                         "percentile, store, dialect, rotate, virtual)");
-    bad("sa16",
-        "\"sa16\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
-    bad("fx32",
-        "\"fx32\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+    bad("sa16", "unknown type \"sa16\" at character 1 (type)");
+    bad("fx32", "unknown type \"fx32\" at character 1: did you mean \"f32\"? (type)");
     bad("fx8,frac=1,frac=1", "\"frac\" at character 12 is there a second time");
 }
 
