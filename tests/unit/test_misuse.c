@@ -818,6 +818,7 @@ static void every_public_function_is_called_with_something_wrong(void)
     size_t symbols = 0;
     FILE *list = fopen(TEST_GOLDEN "/../structure/symbols.txt", "r");
     assert_non_null(list);
+    TAKES(tn_abandon_files, ());        /* nothing is published after it */
     while (fgets(line, sizeof line, list)) {
         bool found = false;
         line[strcspn(line, "\n")] = '\0';
