@@ -114,7 +114,7 @@ static const char *const options_for[] = {
     [TN_REASON_CASTS] = "--cast, --sparse, --recipe",
     [TN_REASON_RULES] = "--%s",
     [TN_REASON_RAW_CODES] = "--raw takes them as numbers",
-    [TN_REASON_TYPE] = "see \"tenon types\", \"tenon datatypes\"; also fx8, fx16, sa8, sa32",
+    [TN_REASON_TYPE] = "--cast takes \"tenon types\", \"tenon datatypes\", fx8, fx16, sa8, sa32",
     [TN_REASON_RENAME_BEFORE] = "\"tenon convert --rename\" first",
 };
 
