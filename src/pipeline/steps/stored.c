@@ -79,7 +79,9 @@ static tn_status open_stream(const tn_view *v, uint64_t first, size_t n, tn_work
     const tn_tensor *t = v->state;
     const tn_part *p = &t->parts[0];
     bool in_order = v->reach == TN_REACH_IN_ORDER;
-    uint64_t end = w->until > first ? w->until : first + n;
+    uint64_t end = first + n;
+    if (w->until > end)         /* of the view that is read, which may have other elements too */
+        end = tn_min_u64(w->until, v->count);
     w->streamed = NULL;
     w->left = 0;
     w->at = in_order ? 0 : tn_packed_byte(first, v->bits);
