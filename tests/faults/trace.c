@@ -5,7 +5,7 @@
  *     trace LOG ERRNO N NAME -- ...               the first call NAME from the N-th on fails with that
  *     trace LOG short N NAME -- ...               that call, a read or write, is for a single byte
  *
- * Calls are counted from the sign that inject.c gives, in all threads, and include
+ * Calls are counted from the sign that inject.c gives, in the first thread of each process, and include
  * those that the C library makes for itself.  LOG gets a line "call NAME FD" for each
  * of them ("count") or for the one that was spoiled, and at the end "exit N" or "signal N". */
 #define _GNU_SOURCE
@@ -129,13 +129,20 @@ static bool is_due(const char *name)
     return job.act == KILL || strcmp(name, job.name) == 0;
 }
 
+/* The first thread of its process.  Calls of others, such as the one that waits for signals, come when they
+ * come: counting them would make the count another one each time. */
+static bool is_first(pid_t thread)
+{
+    return syscall(SYS_tgkill, thread, thread, 0) == 0;
+}
+
 static void at_entry(pid_t group, pid_t thread, const struct ptrace_syscall_info *info)
 {
     if (info->entry.nr == SYS_close && (int)info->entry.args[0] == FAULTS_MARK) {
         job.counting = true;
         return;
     }
-    if (!job.counting)
+    if (!job.counting || !is_first(thread))
         return;
     job.calls++;
     const char *name = name_of(info->entry.nr);
