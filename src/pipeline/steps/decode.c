@@ -79,8 +79,8 @@ static tn_status make_in_order(const wanted *r, tn_error *err)
     uint64_t size = rotation->size ? rotation->size : 1, last = (r->end + size - 1) / size * size;
     for (uint64_t at = r->first / size * size; at < last; at += BLOCK) {
         size_t some = (size_t)tn_min_u64(last - at, BLOCK);
-        uint8_t *to = r->out + tn_dense_bytes(at - r->first, m->bits);  /* unless it is rotated */
-        if (size == 1 && m->narrow.route == TN_ROUTE_COPY && (uintptr_t)to % _Alignof(float) == 0) {
+        uint8_t *to = size == 1 ? r->out + tn_dense_bytes(at - r->first, m->bits) : NULL;
+        if (to && m->narrow.route == TN_ROUTE_COPY && (uintptr_t)to % _Alignof(float) == 0) {
             tn_part_values_read(&m->parts, at, some, (float *)(void *)to);
             continue;
         }
