@@ -59,6 +59,23 @@ TN_API tn_status tn_open_fd(int fd, const tn_open_options *options, tn_file **fi
 TN_API tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *options,
                                 tn_file **file, tn_error *err);
 
+/* Bytes that a function of the caller's reads: of an archive, a store, an object of another language. */
+typedef struct tn_source_calls {
+    size_t    size;             /* sizeof(tn_source_calls), set by the caller */
+    uint64_t  bytes;            /* of the whole file */
+    /* Reads exactly `n` bytes from `offset` on, which are inside the file.  Called by any thread, and by
+     * several at a time.  A status that is not TN_OK ends what needed the bytes; the text may be left
+     * empty. */
+    tn_status (*read)(void *context, uint64_t offset, void *buffer, size_t n, tn_error *err);
+    void     *context;
+} tn_source_calls;
+
+/* Opens a file that `calls` (copied) read; nothing is mapped, and no part has `data`.  Context and
+ * functions stay valid until tn_close().  A sharded set cannot be opened this way.
+ * TN_ERR_ARGUMENT: no function that reads, or a size that is 0; else as tn_open(). */
+TN_API tn_status tn_open_callbacks(const tn_source_calls *calls, const tn_open_options *options,
+                                   tn_file **file, tn_error *err);
+
 /* Opens several files, of any formats, as one: their tensors in the order of
  * `paths`.  A file with `options` as for tn_open() each.  Equal metadata of the
  * files is there once; of two values of a key the first is there, and a

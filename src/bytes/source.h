@@ -18,6 +18,7 @@ typedef struct tn_source tn_source;
 tn_status tn_source_open(const char *name, tn_io io, tn_source **source, tn_error *err);
 tn_status tn_source_open_fd(int fd, tn_io io, tn_source **source, tn_error *err);   /* duplicates fd */
 tn_status tn_source_open_memory(const void *data, size_t size, tn_source **source, tn_error *err);
+tn_status tn_source_open_calls(const tn_source_calls *calls, tn_source **source, tn_error *err);
 void      tn_source_close(tn_source *source);       /* NULL is allowed */
 
 /* Tells a source of memory that its bytes are the beginning of file `fd`, which the caller has mapped under

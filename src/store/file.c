@@ -572,6 +572,20 @@ tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *g
     return status ? status : open_source(source, "", &options, file, err);
 }
 
+tn_status tn_open_callbacks(const tn_source_calls *calls, const tn_open_options *given, tn_file **file,
+                            tn_error *err)
+{
+    TN_GIVEN(calls && calls->read, "a function that reads", err);
+    TN_GIVEN(file, "a place for the file", err);
+    tn_open_options options;
+    tn_source_calls own = { 0 };
+    tn_source *source;
+    TN_TRY(tn_take_options(TN_SIZED(tn_source_calls, context), &own, calls, err));
+    TN_TRY(take_options(&options, given, err));
+    tn_status status = tn_source_open_calls(&own, &source, err);
+    return status ? status : open_source(source, "", &options, file, err);
+}
+
 void tn_close(tn_file *f)
 {
     if (!f)

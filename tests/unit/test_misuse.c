@@ -55,6 +55,7 @@ static void opening_needs_paths_and_a_place(void)
     REFUSED(tn_open_fd, (0, NULL, NULL, &err), "a place for the file");
     REFUSED(tn_open_memory, (NULL, 5, NULL, &f, &err), "data");
     REFUSED(tn_open_several, (NULL, 2, NULL, &f, &err), "the paths");
+    REFUSED(tn_open_callbacks, (NULL, NULL, &f, &err), "a function that reads");
     const tn_open_options unsized = { .io = TN_IO_AUTO }, absurd = { .size = sizeof absurd, .io = (tn_io)77 },
                           unheard = { .size = sizeof unheard, .format = "unheard-of" };
     const char *const none[] = { NULL };
