@@ -254,7 +254,8 @@ static tn_status run(tn_view *v, uint32_t part, reading *r, tn_error *err)
 {
     tn_opened *o = tn_opened_of(v);
     tn_status status = find_elements(v, part, r, err);
-    o->worker.until = r->shape ? 0 : r->from + r->run;
+    bool is_in_order = !r->shape && maker_of(v)->step == &tn_step_stored;       /* element by element */
+    o->worker.until = is_in_order ? r->from + r->run : 0;
     if (!status)
         status = tn_pool_run(o->pool, 1, &(tn_ordered){ .work = read_all, .context = r }, err);
     tn_worker_rest(&o->worker);         /* nobody may wait for its windows */

@@ -319,6 +319,29 @@ static void codes_become_the_type_that_is_wanted(void)
 
 /* ---- what is wrong ---- */
 
+static void slices_of_files_that_are_not_mapped_are_read_range_by_range(void)
+{
+    float values[64], out[16];
+    for (int i = 0; i < 64; i++)
+        values[i] = (float)i;
+    const simple s = { .name = "a", .dtype = TN_FLOAT32, .rank = 1, .shape = { 64 }, .data = values };
+    write_file("f.zt", (tn_create_options){ .replace = true }, &s, 1);
+    tn_file *f;
+    tn_view *v;
+    tn_error err;
+    const tn_open_options options = { .size = sizeof options, .io = TN_IO_PREAD };
+    CHECK(tn_open(in_folder("f.zt").text, &options, &f, &err) == TN_OK);
+    CHECK(tn_view_open(f, tn_file_find(f, "a"), &v, &err) == TN_OK);
+    CHECK(tn_view_add(&v, "slice", "1::2", &err) == TN_OK);
+    for (unsigned first = 0; first < 32; first += 16) {
+        CHECK(tn_view_read(v, 0, first, 16, out, sizeof out, &err) == TN_OK);
+        for (unsigned i = 0; i < 16; i++)
+            CHECK(out[i] == values[1 + 2 * (first + i)]);
+    }
+    tn_view_close(v);
+    tn_close(f);
+}
+
 static void arguments_that_do_not_fit_are_refused_with_a_text(void)
 {
     static const float data[12] = { 1 };
@@ -413,6 +436,7 @@ int main(void)
         IN_FOLDER(sparse_tensors_are_dense_and_their_parts_are_there),
         IN_FOLDER(codes_of_datatypes_are_values),
         IN_FOLDER(codes_become_the_type_that_is_wanted),
+        IN_FOLDER(slices_of_files_that_are_not_mapped_are_read_range_by_range),
         IN_FOLDER(arguments_that_do_not_fit_are_refused_with_a_text),
         IN_FOLDER(damage_is_an_error_of_the_tensor),
     };
