@@ -62,10 +62,11 @@ Refusal = collections.namedtuple("Refusal", "text reason applies")
 REFUSALS = [
     Refusal("its codes have no other form, layout, shape or padding: cast it to a float type as well",
             "codes of tiles lie as their datatype says",
-            lambda c, s, o: c.kind in DATATYPES and not c.cast and (c.layout or c.pad or c.form)),
+            lambda c, s, o: (c.kind in DATATYPES and not c.cast and c.form != "dense" and
+                             (c.layout or c.pad or c.form))),
     Refusal('expected a dense, coo or csr tensor but found form "scaled" (cast it to a float type first)',
-            "codes have scales, which no other form has; from codes to fx8 there are no values in between",
-            lambda c, s, o: c.kind in CODES and c.form and c.cast in (None, "fx8")),
+            "codes have scales, which no sparse form has; from codes to fx8 there are no values in between",
+            lambda c, s, o: c.kind in CODES and c.form in SPARSE and c.cast in (None, "fx8")),
     Refusal("a sparse tensor has no scales, no order of its elements and no padding (--form dense)",
             "these are properties of a dense array",
             lambda c, s, o: (c.kind in SPARSE and c.form != "dense" and
