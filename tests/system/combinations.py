@@ -43,7 +43,8 @@ def has_padding(case, shape):
     """Whether the result has: not if the padding has become part of the tensor."""
     shape = [shape[i] for i in new_order(case, len(shape))]
     is_kept = case.form in SPARSE or case.cast in TILES
-    has_narrow_codes = case.cast == "int4,per=tensor" or (case.kind == "int4 per tensor" and not case.cast)
+    stays = not case.cast and case.form != "dense"
+    has_narrow_codes = case.cast == "int4,per=tensor" or (case.kind == "int4 per tensor" and stays)
     if case.pad and shape and not is_kept and padded_shape(shape, case.pad) != shape:
         return True
     return bool(has_narrow_codes and shape and count(shape) and shape[-1] % 2)
