@@ -107,11 +107,10 @@ static tn_status check_numbers(const tn_selection *s, const tn_origin *origin, c
 static tn_status cast_to_values(tn_selection *s, const tn_tensor *t, tn_tensor_rules *rules, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
-    if (!rules->form || rules->form->form != TN_FORM_DENSE || t->form != TN_FORM_SCALED || !type)
+    if (!rules->form || rules->form->form != TN_FORM_DENSE || t->form != TN_FORM_SCALED || !type ||
+        rules->cast)
         return TN_OK;
     rules->form = NULL;
-    if (rules->cast)
-        return TN_OK;
     if (!s->values)
         TN_NEED(s->values = tn_arena_zalloc(s->arena, TN_DTYPE_COUNT, sizeof *s->values), err);
     tn_read_rule *cast = &s->values[t->dtype];

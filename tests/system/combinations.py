@@ -67,7 +67,8 @@ REFUSALS = [
                              (c.layout or c.pad or c.form))),
     Refusal('expected a dense, coo or csr tensor but found form "scaled" (cast it to a float type first)',
             "codes have scales, which no sparse form has; from codes to fx8 there are no values in between",
-            lambda c, s, o: c.kind in CODES and c.form in SPARSE and c.cast in (None, "fx8")),
+            lambda c, s, o: (c.kind in CODES and c.form and
+                             (c.cast == "fx8" or (not c.cast and c.form in SPARSE)))),
     Refusal("a sparse tensor has no scales, no order of its elements and no padding (--form dense)",
             "these are properties of a dense array",
             lambda c, s, o: (c.kind in SPARSE and c.form != "dense" and
