@@ -250,7 +250,7 @@ const command cmd_datatypes = {
     .operands = "",
     .summary = "List the scaled datatypes that have a name.",
     .about = "A datatype says how values become small codes with scales.  --cast takes\n"
-             "  mxfp4                    a name that this command lists\n"
+             "  mxfp4                    a name that \"tenon datatypes\" lists\n"
              "  'e2m1fnuz|e8m0_t32'      NUMBER|SCALE spelled out, or 'table.json|e8m0_t32'\n"
              "  int8,per=tensor          integer codes with one scale\n"
              "  int8,per=channel,axis=0  ... with one per index of a dimension\n"
@@ -260,6 +260,22 @@ const command cmd_datatypes = {
              "and NUMBER|SCALE: dialect, store=packed|unpacked|e4m3fn|e5m2.  The options of\n"
              "\"tenon help quantize\" set defaults.  A cast to a float type dequantizes.  In the\n"
              "list \"bits\" is the average size of a value with its share of scales.",
+    .details = "A name that is also an element type, such as float16, means the element type.\n\n"
+               "  store=    packed: codes narrower than a byte share bytes (the default);\n"
+               "            unpacked: one code per byte; e4m3fn, e5m2: the numbers of the codes\n"
+               "            as that float8 type, if it has all of them\n"
+               "  zero=     symmetric: 0 (signed types); asymmetric: the zero point that uses\n"
+               "            the whole range of codes (unsigned types); N, beside scale=\n"
+               "  mode=     for exponent scales max or floor (the exponent of the largest\n"
+               "            magnitude; the default), midmax or auto (one more if it would round\n"
+               "            beyond the largest number), topbinade (one more if it lies beyond\n"
+               "            that), option3 (as topbinade, of the magnitude rounded to the\n"
+               "            mantissa), ceil (the smallest at which nothing saturates); for all\n"
+               "            scales mse (of the nearby ones that with the least squared error)\n"
+               "  rotate=   hadamardN or walshN with N of 4, 8 ... 128, and :SEED for random\n"
+               "            signs: multiplies blocks of N values by an orthogonal matrix, which\n"
+               "            spreads outliers over their block; dequantizing undoes it\n"
+               "  dialect=  mxfp4 as the OCP specification says, or with ggml's scales and ties",
     .example = "  $ tenon datatypes | grep mxfp",
     .accepts = OPTIONS(OPT_JSON),
     .run = datatypes,

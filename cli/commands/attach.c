@@ -443,6 +443,15 @@ const command cmd_attach = {
     .about = "Lists everything, or the tensors of file NAME, or prints the values of tensor\n"
              "NAME (or FILE:NAME).  Nothing is copied: the memory is mapped and outlives the\n"
              "server.  Only servers of your own user, root and --allow-uid are trusted.",
+    .details = "-o saves a file, or all tensors that are offered separately, or the tensor NAME,\n"
+               "as \"tenon convert\" does.  --verify checks as \"tenon verify\" does; tensors that\n"
+               "are offered separately have no checksum.  --in-place also takes files that are\n"
+               "offered in place; if one of them is truncated while it is read, the command\n"
+               "fails.\n\n"
+               "Before it reads from the server, this process gives up executing programs,\n"
+               "connecting anywhere and opening files; with -o and --in-place it keeps the files\n"
+               "in the folder of the output and in that for temporary files (by seccomp and\n"
+               "landlock, if the build and the system have them).",
     .example = "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",
     .min_files = 1,
     .max_files = 2,

@@ -511,6 +511,11 @@ const command cmd_check = {
              "an error.  For symbolic shapes prints the most bytes they can need, or with\n"
              "--bind the shape, strides and bytes; then the constraints that all documents\n"
              "together put on each symbol.  Exit status 1 on errors.",
+    .details = "--strict refuses what the specification does not name: types beyond its 17,\n"
+               "layouts other than NCHW, NHWC and CHWN, quantization schemes other than the four\n"
+               "of per_tensor and per_channel, symmetric and asymmetric, memfd handles and\n"
+               "value_fill.  A missing layout is never an error.  With --bind all symbols of a\n"
+               "document need a value, which their constraints must allow.",
     .example = "  $ tenon check model.json --level 2\n"
                "  $ tenon check encoder.json decoder.json --bind batch=32 --bind length=128",
     .min_files = 1,

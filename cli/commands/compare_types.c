@@ -241,6 +241,8 @@ const command cmd_compare_types = {
              "higher is better), largest error, share of saturated values, share of nonzero\n"
              "values that become zero, and the tensor with the lowest SQNR.  \"tenon datatypes\"\n"
              "lists the names.",
+    .details = "Prints also how many tensors were left out because of their type, or because a\n"
+               "datatype does not fit their shape.",
     .example = "  $ tenon compare-types model.safetensors --types mxfp4,nvfp4 --only '*.weight'",
     .min_files = 1,
     .max_files = 1,

@@ -185,7 +185,7 @@ static void offer_behind(completion *c)
     } else if (c->command == &cmd_help) {
         offer_commands(c);
         for (size_t i = 0; topic_at(i); i++)
-            offer(c, topic_at(i), "a topic");
+            offer(c, topic_at(i)->name, topic_at(i)->summary);
     } else if (!offer_tensors(c)) {
         out_text(":files\n");
     }

@@ -428,6 +428,9 @@ const command cmd_convert = {
     .summary = "Convert a tensor file: format, types, layout, compression.",
     .about = "OUT is written completely or not at all; it may be an IN.  Several INs become\n"
              "one file.  What OUT cannot hold is an error unless an option allows to drop it.",
+    .details = "Checksums of IN are checked on the way.  The metadata of several INs is merged;\n"
+               "their tensors must have different names.  If OUT is one of the INs and another\n"
+               "program changes that file meanwhile, nothing is replaced.",
     .example = "  $ tenon convert in.safetensors out.zt --cast '*norm*=f32' --cast '*=mxfp4'",
     .min_files = 2,
     .max_files = SIZE_MAX,

@@ -390,6 +390,12 @@ const command cmd_diff = {
              "Scaled tensors are compared by value.  Exit status 1 if anything differs.  With\n"
              "--tolerance types may differ, and values by so much.  --rename OLD=NEW compares\n"
              "tensor OLD of A with NEW of B; --only and --exclude are for the names in A.",
+    .details = "NaN equals NaN.  SQNR is computed from the sums of squares of A and of the\n"
+               "differences.  An ulp of an integer is 1.  If the types are equal, prints how\n"
+               "many bits differ; if the sizes differ, the bits per value on either side,\n"
+               "including scales.  Saturated values of codes are those of A beyond the largest\n"
+               "number that B's scale can represent; flushed values are zero in B only.  At the\n"
+               "end come the ten tensors with the lowest SQNR.",
     .example = "  $ tenon diff model.safetensors model.zt",
     .min_files = 2,
     .max_files = 2,

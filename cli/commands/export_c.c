@@ -243,6 +243,19 @@ const command cmd_export_c = {
     .about = "Writes NAME.c and NAME.h, or with --binary NAME.bin and NAME.h, to the folder\n"
              "PATH.  The structures are those of <tenon/mli.h>, or with TENON_USE_EMBARC those\n"
              "of embARC.  \"tenon convert --cast fx16\" makes tensors that have one.",
+    .details = "int8 and int16 codes with one power-of-two scale and no zero points become fx8\n"
+               "and fx16; other int8 and int32 codes become sa8 and sa32 (MLI 1.1 and 2.0);\n"
+               "float32 becomes fp32 (2.0).  Scales must be exact as the integers of that\n"
+               "version.  Other tensors are refused before anything is written.  A scalar\n"
+               "becomes a vector of one element; padding is left out.\n\n"
+               "--align takes a power of two from 4 (the default, which MLI's kernels require)\n"
+               "to 4096.  --plan counts bytes as on a 32-bit processor.  In identifiers,\n"
+               "characters other than letters and digits become underscores; a number is\n"
+               "appended to duplicates.  They do not depend on --only.\n\n"
+               "PATH is created if it is missing; its parent must exist.  Both files are written\n"
+               "or neither is, and the same input gives the same bytes.  If the process is\n"
+               "killed while it replaces old files, one may be new and one old: then NAME.c does\n"
+               "not compile, and the checksum of NAME.bin is not that of NAME.h.",
     .example = "  $ tenon export-c fixed.zt -o firmware --name model --section .mli_data",
     .min_files = 1,
     .max_files = 1,

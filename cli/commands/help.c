@@ -82,7 +82,9 @@ static void json_command(const command *c)
     json_text_field("operands", c->operands);
     json_text_field("summary", c->summary);
     json_text_field("about", c->about);
+    json_text_field("details", c->details);
     json_text_field("example", c->example);
+    json_text_field("topics", c->topics);
     json_key("options");
     json_open('[');
     for (opt_id id = 0; id < OPT_COUNT; id++)
@@ -92,13 +94,29 @@ static void json_command(const command *c)
     json_close('}');
 }
 
-static void json_overview(const command *only)
+static void json_topic(const topic *t)
+{
+    json_open('{');
+    json_text_field("name", t->name);
+    json_text_field("summary", t->summary);
+    json_text_field("about", t->about);
+    json_text_field("example", t->example);
+    json_key("options");
+    json_open('[');
+    for (opt_list id = t->options; id && *id != OPT_COUNT; id++)
+        json_option(*id);
+    json_close(']');
+    json_close('}');
+}
+
+/* All, or one of the two. */
+static void json_overview(const command *only, const topic *only_topic)
 {
     json_open('{');
     json_key("commands");
     json_open('[');
     for (const command *const *c = commands; *c; c++)
-        if (!only || *c == only)
+        if (*c == only || (!only && !only_topic))
             json_command(*c);
     json_close(']');
     json_key("aliases");
@@ -109,7 +127,8 @@ static void json_overview(const command *only)
     json_key("topics");
     json_open('[');
     for (size_t i = 0; topic_at(i); i++)
-        json_text(topic_at(i));
+        if (topic_at(i) == only_topic || (!only && !only_topic))
+            json_topic(topic_at(i));
     json_close(']');
     json_close('}');
     json_end();
@@ -122,24 +141,25 @@ static int run(const opts *o)
     const char *name = o->nfiles ? o->files[0] : NULL;
     const command_alias *alias = name ? find_alias(name) : NULL;
     const command *c = name ? find_command(name) : NULL;
-    if (o->json && (c || !name)) {
-        json_overview(c);
-        return EXIT_DONE;
+    const topic *t = name && !c ? find_topic(name) : NULL;
+    if (name && !c && !t) {
+        const char *near = nearest_topic(name);
+        return usage_error("help", "no command or topic \"%s\"%s", escaped(name),
+                           *near ? near : nearest_command(name));
     }
-    if (!name) {
-        overview();
+    if (o->json) {
+        json_overview(c, t);
         return EXIT_DONE;
     }
     if (alias)
         out("\"tenon %s\" is another name for \"tenon %s%s%s\".\n", name, alias->command,
             alias->option ? " " : "", alias->option ? alias->option : "");
-    if (c) {
-        command_help(c);
-    } else if (!topic_help(name)) {
-        const char *near = nearest_topic(name);
-        return usage_error("help", "no command or topic \"%s\"%s", escaped(name),
-                           *near ? near : nearest_command(name));
-    }
+    if (c)
+        command_pages(c);
+    else if (t)
+        topic_help(t);
+    else
+        overview();
     return EXIT_DONE;
 }
 

@@ -408,6 +408,13 @@ const command cmd_ls = {
              "between question marks.  \"int8 scaled\" means int8 codes with scales, \"bfloat16\n"
              "mxfp4\" means bfloat16 values quantized to mxfp4, \"float32 csr 5%\" means a sparse\n"
              "tensor that stores 5 % of its elements.",
+    .details = "-l adds the offset of the data in the file, its alignment (the largest power of\n"
+               "two, up to 4K, that divides the offset), the file of a sharded set, the layout,\n"
+               "padding or strides, the parts of a compound tensor and the meaning of its codes,\n"
+               "the tensor it is tied to, and metadata.\n\n"
+               "WIA-AI-011 descriptors whose tensors cannot be opened, because the data is\n"
+               "missing or a shape has symbols, are listed without data, with the reason on\n"
+               "stderr.",
     .example = "  $ tenon ls model.safetensors --only '*norm*' --sort size",
     .min_files = 1,
     .max_files = SIZE_MAX,

@@ -141,6 +141,9 @@ const command cmd_meta = {
     .about = "Prints the metadata of the file and of each tensor that has any.  --set and\n"
              "--unset are applied in order.  They replace FILE atomically; the new file shares\n"
              "the data of the old one if the file system can.",
+    .details = "Texts are printed in quotes, other values as JSON.  Edits are applied all or\n"
+               "none. Several programs may edit a file at once: none undoes the edits of\n"
+               "another.",
     .example = "  $ tenon meta model.zt --set licence=MIT --unset draft",
     .min_files = 1,
     .max_files = 1,

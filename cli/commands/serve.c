@@ -307,6 +307,15 @@ const command cmd_serve = {
              "offered under its name without folders.  --writable offers each dense tensor\n"
              "separately; nothing is written back.  With --in-place, whoever can write FILE\n"
              "can change what others see.",
+    .details = "Processes that attach may exit or be killed at any time; what they have mapped\n"
+               "stays valid when the server exits.  A socket that nobody listens on any more is\n"
+               "replaced.  Two files of the same name are an error.  --writable offers at most\n"
+               "1024 tensors; of several files they are named FILE:NAME, and other tensors are\n"
+               "reported and not offered.\n\n"
+               "Before it answers, the server gives up opening files, executing programs and\n"
+               "connecting anywhere (by seccomp, if the build and the system have it; else it\n"
+               "says so).  One line on stderr says when it is ready, who may attach, and how it\n"
+               "is confined; then one line for each process that attaches or is refused.",
     .example = "  $ tenon serve model.zt --socket /run/user/1000/model.sock",
     .min_files = 1,
     .max_files = SIZE_MAX,

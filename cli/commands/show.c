@@ -210,6 +210,9 @@ const command cmd_show = {
              "Scaled tensors are printed as codes, scales and zero points, those of a datatype\n"
              "also as values.  Sparse tensors are printed as entries: values, indices and row\n"
              "pointers.  With --slice the values of any tensor are printed, dense.",
+    .details = "A slice has one item per dimension, separated by commas, as in Python: an index,\n"
+               "which removes the dimension, or START:STOP:STEP, each of which may be left out.\n"
+               "Negative indices count from the end; ... stands for all missing dimensions.",
     .example = "  $ tenon show model.zt h.0.attn.weight --slice 0:4,:,-1",
     .min_files = 2,
     .max_files = 2,

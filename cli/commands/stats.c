@@ -226,6 +226,9 @@ const command cmd_stats = {
              "power of two.  The last line is for all tensors together.  Minimum, maximum,\n"
              "mean and standard deviation count finite values; density is the share of nonzero\n"
              "values, stored or not.  Exit status 1 if a tensor cannot be read.",
+    .details = "Subnormal values are those of the tensor's own type.  In a complex tensor both\n"
+               "halves are values.  In the histogram values below 2^-39 are counted together,\n"
+               "and so are those from 2^23 on.",
     .example = "  $ tenon stats model.safetensors --only '*norm*'",
     .min_files = 1,
     .max_files = SIZE_MAX,

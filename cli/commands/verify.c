@@ -207,6 +207,9 @@ const command cmd_verify = {
     .about = "Prints for each file what was checked and how many tensors have no checksum.\n"
              "Also reports files beside it that an interrupted run may have left.  Exit status\n"
              "1 if anything is bad, or if another file could be loaded in place of this one.",
+    .details = "Shards or raw data that no index or descriptor names are a warning.  A single\n"
+               "safetensors file beside the index of a set of the same name is AMBIGUOUS,\n"
+               "because a loader may take either: the exit status is 1.",
     .example = "  $ tenon verify *.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,

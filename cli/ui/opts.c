@@ -693,17 +693,25 @@ static void out_options_but(opt_list options, opt_list but)
 
 void out_options(opt_list options) { out_options_but(options, NULL); }
 
-void command_help(const command *c)
+/* Of `all` there is nothing more to say but the topics. */
+static void help_text(const command *c, bool all)
 {
     out("Usage: tenon %s [OPTION]...%s%s\n%s\n", c->name, *c->operands ? " " : "", c->operands, c->summary);
     if (c->about)
         out("\n%s\n", c->about);
-    out_options_but(c->accepts, c->elsewhere);
+    if (c->details && all)
+        out("\n%s\n", c->details);
+    out_options_but(c->accepts, all ? NULL : c->elsewhere);
     out_option(&rows[OPT_HELP]);
-    if (c->topics)
-        out("More: tenon help %s\n", c->topics);
+    bool more = !all && (c->details || c->elsewhere);
+    if (more || c->topics)
+        out("More: tenon help %s%s%s\n", more ? c->name : "", more && c->topics ? "|" : "",
+            c->topics ? c->topics : "");
     out("\nExample:\n%s\n", c->example);
 }
+
+void command_help(const command *c) { help_text(c, false); }
+void command_pages(const command *c) { help_text(c, true); }
 
 static tn_open_options open_options(const opts *o)
 {

@@ -92,6 +92,7 @@ typedef struct command {
     const char *operands;       /* "FILE..." */
     const char *summary;        /* one line */
     const char *about;          /* more for --help, or NULL; lines of at most 80 columns */
+    const char *details;        /* what "tenon help NAME" says after it, or NULL */
     const char *example;        /* lines after "$ " */
     size_t      min_files, max_files;
     opt_list    accepts;        /* OPTIONS(...); --help always; NULL: no other */
@@ -122,7 +123,8 @@ int complete(int nwords, char **words);
  * EXIT_USAGE after printing what is wrong. */
 int  opts_parse(opts *o, const command *c, int argc, char **argv);
 void opts_free(opts *o);
-void command_help(const command *c);
+void command_help(const command *c);    /* --help: a screen */
+void command_pages(const command *c);   /* "tenon help NAME": all of it */
 void out_options(opt_list options);     /* the list of a help text */
 
 /* What help says of an option. */

@@ -1,20 +1,9 @@
 /* cli/ui/topics.c - what "tenon help TOPIC" explains: subjects that several options share.
  *
- * Each topic is one screen: at most 24 lines of 80 columns. */
+ * Each topic is a screen or two: at most 48 lines of 80 columns. */
 #include "ui/topics.h"
 
-#include "ui/opts.h"
-
 #include <string.h>
-
-typedef struct topic {
-    const char *name;
-    const char *also;           /* another name, or NULL */
-    const char *summary;        /* one line */
-    const char *about;
-    opt_list    options;        /* or NULL */
-    const char *example;        /* lines after "$ " */
-} topic;
 
 static const topic topics[] = {
     { .name = "rules",
@@ -22,22 +11,30 @@ static const topic topics[] = {
       .about = "A rule is [GLOB=]VALUE[,KEY=VALUE...].  It applies to the tensors whose name\n"
                "matches GLOB, or without GLOB to all.  For each option the first matching rule\n"
                "wins.  Tensors without a match are left unchanged.  --cast, --recipe and\n"
-               "--sparse share one list of rules.  In a GLOB * matches any text, ? one\n"
-               "character.  re:EXPRESSION is a regular expression (POSIX, extended) that may\n"
-               "match anywhere in a name; in --rename NEW replaces the match, \\1 is a group:\n"
-               "--rename 're:^model\\.layers\\.([0-9]+)=blk.\\1'.",
+               "--sparse share one list of rules.  A rule that matches no tensor is an error.\n\n"
+               "In a GLOB * matches any text, ? one character.  re:EXPRESSION is a regular\n"
+               "expression (POSIX, extended) that may match anywhere in a name; in --rename NEW\n"
+               "replaces the match, \\1 is a group:\n"
+               "  --rename 're:^model\\.layers\\.([0-9]+)=blk.\\1'\n"
+               "Otherwise either side of --rename may have one *, for the same text:\n"
+               "  --rename 'model.*=*'\n"
+               "The GLOB of a rule ends at the last = before the first comma.  A file of\n"
+               "--recipe has one rule per line; # begins a comment.",
       .options = OPTIONS(OPTS_RULES),
       .example = "  $ tenon convert in.safetensors out.zt --cast '*norm*=f32' --cast '*=bf16'" },
     { .name = "cast",
       .also = "casts",
       .summary = "How values are cast to another type.",
       .about = "The TYPE of --cast is an element type (\"tenon types\"), or see \"tenon help\n"
-               "datatypes\" and \"tenon help fixed-point\".  Every value is rounded once.  The\n"
-               "options below set defaults for all rules; a key of the same name in a rule wins.\n\n"
-               "  round     to nearest with ties to even, away, zero or half_up; toward zero\n"
-               "            (trunc), up or down; stochastic\n"
-               "  overflow  default (infinity, or saturate in types without it), saturate, inf,\n"
-               "            nan, error\n"
+               "datatypes\" and \"tenon help fixed-point\".  Every value is rounded once, from its\n"
+               "exact value; the result is the same on every machine.  Options of these names\n"
+               "set defaults for all rules; a key of a rule wins.\n\n"
+               "  round     to nearest with ties to even (the default), away from zero, toward\n"
+               "            zero or half_up (toward plus infinity); toward zero (trunc), up or\n"
+               "            down; stochastic (up with the probability of the distance)\n"
+               "  overflow  default (infinity, or saturate in types without it), saturate (the\n"
+               "            largest, for infinities too), inf (an error in types without it),\n"
+               "            nan (in types without infinity), error; codes with scales saturate\n"
                "  nan       keep (an error in types without NaN), zero, error\n"
                "  times=X   multiply each value by X first (no option of that name)",
       .options = OPTIONS(OPTS_CASTS),
@@ -92,40 +89,88 @@ static const topic topics[] = {
       .about = "  0  done\n"
                "  1  the input is bad, or differs: a damaged file, a wrong checksum, no such\n"
                "     tensor, two files that \"tenon diff\" finds different\n"
-               "  2  usage: an unknown command, option or type; an output that exists (--force)\n"
-               "  3  the system failed: a file that cannot be opened, no memory, no space\n\n"
-               "A signal ends the tool by that signal; nothing is left behind.  Results go to\n"
-               "stdout, messages to stderr.",
+               "  2  usage: an unknown command, option or type; a pattern that matches no\n"
+               "     tensor; a rule that cannot be applied; an output that exists (--force)\n"
+               "  3  the system failed: a file that cannot be opened, no memory, no space, or\n"
+               "     a file to be replaced that has changed since it was read\n\n"
+               "With several files the highest status counts.  A signal ends the tool by that\n"
+               "signal; nothing is left behind (\"tenon serve\" ends with 0).  Results go to\n"
+               "stdout, messages to stderr.  With --json also a failure is an object on stdout.",
       .example = "  $ tenon verify model.zt && echo good" },
     { .name = "output",
       .summary = "How files are written.",
-      .about = "Without options a tensor keeps its compression and its checksum.  What the\n"
-               "format cannot hold is an error unless an option allows to drop it.",
+      .about = "Without options a tensor keeps its compression and its checksum, if the format\n"
+               "has them.  What the format cannot hold is an error unless an option allows to\n"
+               "drop it.  Padding is removed unless --pad asks for it.\n\n"
+               "safetensors allows no gaps: there --align aligns the data section, and with\n"
+               "--option safetensors.filler=yes each tensor, by fillers between them.\n\n"
+               "--shard-size splits the tensors over files beside an index.  OUT is\n"
+               "STEM.safetensors or STEM.safetensors.index.json; either way the set is opened by\n"
+               "the index.  What fits into one file is STEM.safetensors without an index.  A set\n"
+               "that replaces another has an id in the names of its files.  The index is\n"
+               "replaced last, atomically; then the files of the old set are removed, also when\n"
+               "--force replaces a set by a single file.",
       .options = OPTIONS(OPTS_OUTPUT),
       .example = "  $ tenon convert in.safetensors out.zt --compress zstd:9 --checksum sha256" },
     { .name = "input",
       .summary = "How files are read, and the limits.",
       .about = "Formats are detected by content; those that cannot be need --from (\"tenon\n"
-               "formats\").  A file can decode to much more than it stores: --max-bytes limits\n"
-               "how much of that is kept.  A SIZE is a number of bytes.  K, M, G and KiB, MiB,\n"
-               "GiB are powers of 1024; KB, MB, GB are powers of 1000.",
+               "formats\").  A sharded safetensors model is opened by its index file.  An input\n"
+               "that is truncated while it is read is an error, and nothing is written.\n\n"
+               "A file can decode to much more than it stores: --max-bytes limits how much of\n"
+               "that is kept (written, offered to others, held in memory or in a temporary\n"
+               "file), of all tensors together, and with --form of each.  Data that only passes\n"
+               "through in windows has no such limit.  Threads whose zstd windows would exceed\n"
+               "--memory wait for others; data with a larger window is refused.  The result does\n"
+               "not depend on --jobs.\n\n"
+               "A SIZE is a number of bytes.  K, M, G, T and KiB, MiB, GiB, TiB are powers of\n"
+               "1024; KB, MB, GB, TB are powers of 1000.",
       .options = OPTIONS(OPTS_INPUT, OPT_RAW, OPT_JOBS),
       .example = "  $ tenon ls train-images-idx3-ubyte --from idx" },
+    { .name = "files",
+      .also = "environment",
+      .summary = "Files that are written and replaced, and the environment.",
+      .about = "While a file is being written its bytes are in an unnamed file in the folder of\n"
+               "the output, which disappears if the program is killed.  If the file system has\n"
+               "no unnamed files it is called .tenon-*.tmp meanwhile; a later run removes one\n"
+               "that is left behind.\n\n"
+               "A file that replaces another (--force, \"tenon meta --set\") gets its owner,\n"
+               "group, mode, access list and extended attributes, as far as the system allows;\n"
+               "what it does not is reported.  Nobody gets access who had none.  Set-user-ID,\n"
+               "set-group-ID and capabilities are not kept.  Other hard links still lead to the\n"
+               "old file.  If the output is a symbolic link, the file that it leads to is\n"
+               "replaced; a link of another user in a folder that everybody may write to, such\n"
+               "as /tmp, is not followed.\n\n"
+               "Names and texts from files are printed escaped: control, invisible and\n"
+               "direction-changing characters, quotes and backslashes appear as \\n, \\\", \\xNN\n"
+               "or \\u{N}.  -- ends the options, for names that begin with a hyphen.\n\n"
+               "  NO_COLOR   if set and not empty, output has no colour; else on terminals only\n"
+               "  TERM       dumb: no colour\n"
+               "  LC_ALL     (LC_CTYPE, LANG) if not UTF-8, histograms are drawn in ASCII\n"
+               "  TMPDIR     where data is decoded that cannot be used in place, in files\n"
+               "             without a name (default: /var/tmp or /tmp)\n"
+               "  TENON_CPU  scalar, avx2, avx512 or neon: no better instructions than these;\n"
+               "             the results are the same",
+      .example = "  $ TMPDIR=/scratch tenon diff old.zt new.zt" },
 };
 enum { NTOPICS = sizeof topics / sizeof *topics };
 
-bool topic_help(const char *name)
+const topic *topic_at(size_t i) { return i < NTOPICS ? &topics[i] : NULL; }
+
+const topic *find_topic(const char *name)
 {
-    const topic *t = topics;
-    while (t < topics + NTOPICS && strcmp(t->name, name) != 0 && (!t->also || strcmp(t->also, name) != 0))
-        t++;
-    if (t == topics + NTOPICS)
-        return false;
+    for (const topic *t = topics; t < topics + NTOPICS; t++)
+        if (strcmp(t->name, name) == 0 || (t->also && strcmp(t->also, name) == 0))
+            return t;
+    return NULL;
+}
+
+void topic_help(const topic *t)
+{
     out("%s\n\n%s\n", t->summary, t->about);
     if (t->options)
         out_options(t->options);
     out("\nExample:\n%s\n", t->example);
-    return true;
 }
 
 void out_topics(void)
@@ -133,8 +178,6 @@ void out_topics(void)
     for (size_t i = 0; i < NTOPICS; i++)
         out("%s%s", i ? ", " : "", topics[i].name);
 }
-
-const char *topic_at(size_t i) { return i < NTOPICS ? topics[i].name : NULL; }
 
 const char *nearest_topic(const char *name)
 {
