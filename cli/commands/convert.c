@@ -238,6 +238,7 @@ static void say_result(const job *j, const tn_convert_result *result, double sec
     }
     if (o->quiet)
         return;
+    out_flush();                /* the report comes first */
     fprintf(stderr, "%s: %s, %s -> %s in %.2f s (%s/s)\n", path, counted(result->tensors, "tensor").s,
             human_size(result->bytes_in).s, human_size(result->bytes_out).s, seconds,
             human_size((uint64_t)((double)result->bytes_in / (seconds > 1e-6 ? seconds : 1e-6))).s);

@@ -2,7 +2,9 @@
 
 import doctest
 import importlib
+import re
 
+import numpy as np
 import pytest
 
 import tenon
@@ -23,6 +25,15 @@ def test_examples_of_pages(page, doctest_namespace, tmp_path, monkeypatch):
         str(ROOT / page), module_relative=False, globs=dict(doctest_namespace), optionflags=doctest.ELLIPSIS
     )
     assert result.failed == 0 and result.attempted > 10
+
+
+def test_readme(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tenon.save("model.safetensors", {"embed.weight": np.ones((4, 64), "f4")})
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    for block in blocks:
+        exec(block, {})
+    assert blocks and list(tenon.open("small.zt")) == ["embed.weight"]
 
 
 def test_every_public_name_has_a_docstring():

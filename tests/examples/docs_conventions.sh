@@ -1,0 +1,2 @@
+rm model.safetensors
+cp "$GOLDEN"/conventions/gptoss_mxfp4/* .
