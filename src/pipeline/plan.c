@@ -279,6 +279,18 @@ static tn_status choose_tensors(tn_plan *c, tn_error *err)
     return status ? status : check_kept(c, err);
 }
 
+/* What is of a format that has its suffix in common with another stays so, unless a format was named. */
+static void keep_format(tn_plan *c)
+{
+    const tn_format *old = c->in->format, *new = c->writer->format;
+    declaration d;
+    if (c->create.format || c->count != 1 || !old->keeps || strcmp(old->info.suffix, new->info.suffix) != 0)
+        return;
+    declare(c, 0, &d, NULL);
+    if (old->keeps(&d.tensor))
+        c->writer->format = old;
+}
+
 /* ---- ties ---- */
 
 static tn_status same_data(const tn_plan *c, const tn_part *a, const tn_part *b, bool *same, tn_error *err)
@@ -710,6 +722,7 @@ static tn_status make(tn_plan *c, int fd, tn_error *err)
     c->writer->reading = c->in;
     TN_TRY(tn_in_file(check_lost(c, err), c->in_path, err));
     TN_TRY(tn_in_file(choose_tensors(c, err), c->in_path, err));
+    keep_format(c);
     TN_TRY(add_all(c, err));
     c->quiet = c->place;
     c->quiet.view.walk = NULL;

@@ -435,11 +435,11 @@ tn_status tn_needs_add(tn_needs *n, uint32_t shard, uint64_t offset, uint64_t si
 tn_status tn_needs_add_part(tn_needs *needs, const tn_part *p, tn_error *err)
 {
     const tn_stored *s = tn_stored_of(p);
-    const tn_part *columns = tn_stored_more_of(p)->columns;
-    if (!columns)
+    const tn_stored_more *more = tn_stored_more_of(p);
+    if (!more->derive)
         return tn_needs_add(needs, s->shard, s->offset, s->size, err);
-    for (int64_t i = 0; i < p->array.shape[p->array.rank - 1]; i++)
-        TN_TRY(tn_needs_add_part(needs, &columns[i], err));
+    for (uint32_t i = 0; i < more->nfrom; i++)
+        TN_TRY(tn_needs_add_part(needs, &more->from[i], err));
     return TN_OK;
 }
 

@@ -13,7 +13,7 @@ typedef struct column {
     size_t         left;
 } column;
 
-struct tn_columns {
+typedef struct woven {
     const tn_tensor *tensor;
     const tn_part   *part;
     size_t           width;     /* bytes of an element */
@@ -21,7 +21,7 @@ struct tn_columns {
     bool             ended;
     uint32_t         count;
     column           columns[];
-};
+} woven;
 
 void tn_copy_apart(uint8_t *to, size_t to_step, const uint8_t *from, size_t from_step, size_t size, size_t n)
 {
@@ -37,30 +37,57 @@ void tn_copy_apart(uint8_t *to, size_t to_step, const uint8_t *from, size_t from
     }
 }
 
-tn_status tn_columns_open(const tn_file *file, const tn_tensor *tensor, const tn_part *part,
-                          tn_columns **columns, tn_error *err)
+/* All columns are alike, one per index of the second dimension. */
+static tn_status check(const tn_part *part, tn_error *err)
 {
-    size_t count = (size_t)part->array.shape[1];
-    tn_columns *c = calloc(1, sizeof *c + count * sizeof *c->columns);
-    if (!c)
-        return tn_fail_nomem(err);
-    *c = (tn_columns){ .tensor = tensor, .part = part, .width = tn_dtype_get(part->array.dtype)->bits / 8,
-                       .rows = (uint64_t)part->array.shape[0], .count = (uint32_t)count };
+    const tn_array *a = &part->array;
+    const tn_stored_more *all = tn_stored_more_of(part);
+    uint64_t nbytes = 0;
+    bool good = a->rank == 2 && a->shape[1] > 0 && a->shape[1] <= TN_MAX_RANK && a->shape[1] == all->nfrom &&
+                a->dtype != TN_UNKNOWN && tn_dtype_get(a->dtype)->bits % 8 == 0;
+    for (uint32_t i = 0; good && i < all->nfrom; i++) {
+        const tn_part *p = &all->from[i];
+        const tn_array *one = &p->array;
+        const tn_stored *s = tn_stored_of(p);
+        const tn_stored_more *more = tn_stored_more_of(p);
+        good = one->dtype == a->dtype && one->rank == 1 && one->shape[0] == a->shape[0] &&
+               !more->derive && !more->pitch && !more->stride && !tn_array_nbytes(one, &nbytes) &&
+               p->nbytes == nbytes && (s->encoding != TN_ENCODING_RAW || s->size == nbytes);
+    }
+    return good ? TN_OK : tn_fail(err, TN_ERR_CORRUPT, "its columns are not all of its type and length");
+}
+
+static void close_columns(void *state)
+{
+    woven *c = state;
+    for (uint32_t i = 0; i < c->count; i++)
+        tn_stream_free(&c->columns[i].stream);
+    free(c);
+}
+
+static tn_status open_columns(const tn_file *file, const tn_tensor *tensor, const tn_part *part, void **state,
+                              tn_error *err)
+{
+    const tn_stored_more *more = tn_stored_more_of(part);
+    woven *c = calloc(1, sizeof *c + more->nfrom * sizeof *c->columns);
+    TN_NEED(c, err);
+    *c = (woven){ .tensor = tensor, .part = part, .width = tn_dtype_get(part->array.dtype)->bits / 8,
+                  .rows = (uint64_t)part->array.shape[0], .count = more->nfrom };
     tn_status status = TN_OK;
-    for (size_t i = 0; i < count && !status; i++) {
-        const tn_part *p = &tn_stored_more_of(part)->columns[i];
+    for (uint32_t i = 0; i < c->count && !status; i++) {
+        const tn_part *p = &more->from[i];
         status =
             tn_stream_open(&c->columns[i].stream, file, tensor, p, 0, p->nbytes, tn_part_checksum(p), err);
     }
     if (status)
-        tn_columns_free(c);
+        close_columns(c);
     else
-        *columns = c;
+        *state = c;
     return status;
 }
 
 /* Reads on where a column has no bytes left; *rows becomes the rows that all columns have. */
-static tn_status refill(tn_columns *c, size_t *rows, tn_error *err)
+static tn_status refill(woven *c, size_t *rows, tn_error *err)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < c->count && !status; i++) {
@@ -73,9 +100,9 @@ static tn_status refill(tn_columns *c, size_t *rows, tn_error *err)
     return status;
 }
 
-static tn_status check_digest(const tn_columns *c, uint32_t i, const tn_digest *digest, tn_error *err)
+static tn_status check_digest(const woven *c, uint32_t i, const tn_digest *digest, tn_error *err)
 {
-    const tn_part *p = &tn_stored_more_of(c->part)->columns[i];
+    const tn_part *p = &tn_stored_more_of(c->part)->from[i];
     char who[24];
     if (tn_part_checksum(p) == TN_CHECKSUM_NONE)
         return TN_OK;
@@ -85,7 +112,7 @@ static tn_status check_digest(const tn_columns *c, uint32_t i, const tn_digest *
 }
 
 /* Checks the checksum of each column, and that nothing follows the last row. */
-static tn_status check_end(tn_columns *c, tn_error *err)
+static tn_status check_end(woven *c, tn_error *err)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         column *col = &c->columns[i];
@@ -98,8 +125,9 @@ static tn_status check_end(tn_columns *c, tn_error *err)
     return TN_OK;
 }
 
-tn_status tn_columns_next(tn_columns *c, uint8_t *out, size_t cap, size_t *n, tn_error *err)
+static tn_status next_columns(void *state, uint8_t *out, size_t cap, size_t *n, tn_error *err)
 {
+    woven *c = state;
     size_t row = c->width * c->count, rows = cap / row;
     *n = 0;
     if (!c->rows)
@@ -116,9 +144,6 @@ tn_status tn_columns_next(tn_columns *c, uint8_t *out, size_t cap, size_t *n, tn
     return TN_OK;
 }
 
-void tn_columns_free(tn_columns *c)
-{
-    for (uint32_t i = 0; c && i < c->count; i++)
-        tn_stream_free(&c->columns[i].stream);
-    free(c);
-}
+const tn_derive tn_derive_columns = {
+    .check = check, .open = open_columns, .next = next_columns, .close = close_columns,
+};

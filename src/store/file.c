@@ -70,6 +70,11 @@ static bool keep_record(tn_file *f, tn_text record)
     return true;
 }
 
+static tn_status too_large(const tn_entry *e, tn_error *err)
+{
+    return tn_fail_at(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^59 bytes");
+}
+
 static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
 {
     const tn_part *last = f->count ? &f->parts[f->count - 1] : NULL;
@@ -81,7 +86,7 @@ static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     }
     tn_status status = tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes);
     if (status || *nbytes > MAX_PART_BYTES)
-        return tn_fail_at(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^59 bytes");
+        return too_large(e, err);
     return TN_OK;
 }
 
@@ -128,30 +133,22 @@ static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_arr
     return check_place(f, e, s, err);
 }
 
-/* Columns in extents of their own: all alike, one per index of the second dimension. */
-static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_part *columns,
-                               tn_error *err)
+/* Elements that are derived from other parts, each with an extent. */
+static tn_status check_derived(const tn_file *f, const tn_entry *e, const tn_part *p, tn_error *err)
 {
-    uint64_t nbytes = 0;
-    bool good = a->rank == 2 && a->shape[1] > 0 && a->shape[1] <= TN_MAX_RANK && is_whole_bytes(a->dtype);
-    tn_status status = TN_OK;
-    for (int64_t i = 0; good && i < a->shape[1] && !status; i++) {
-        const tn_array *column = &columns[i].array;
-        const tn_stored *s = tn_stored_of(&columns[i]);
-        const tn_stored_more *more = tn_stored_more_of(&columns[i]);
-        good = column->dtype == a->dtype && column->rank == 1 && column->shape[0] == a->shape[0] &&
-               !more->columns && !more->pitch && !more->stride && !tn_array_nbytes(column, &nbytes) &&
-               columns[i].nbytes == nbytes && (s->encoding != TN_ENCODING_RAW || s->size == nbytes);
-        status = check_place(f, e, s, err);
-    }
-    return good ? status
-                : tn_fail_at(err, TN_ERR_CORRUPT, e->at, "its columns are not all of its type and length");
+    const tn_stored_more *more = tn_stored_more_of(p);
+    if (p->nbytes > MAX_PART_BYTES)
+        return too_large(e, err);
+    for (uint32_t i = 0; i < more->nfrom; i++)
+        TN_TRY(check_place(f, e, tn_stored_of(&more->from[i]), err));
+    return more->derive->check ? tn_at_byte(more->derive->check(p, err), e->at, err) : TN_OK;
 }
 
 /* Checks the size against shape and type, and the place against the file. */
 static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
 {
     const tn_array array = { e->dtype, e->rank, e->shape, NULL };
+    const tn_stored stored = { .more = &e->more };
     *nbytes = 0;
     if (e->dtype != TN_UNKNOWN) {
         /* A sparse tensor may be larger than any memory. */
@@ -162,8 +159,8 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
             return check_strided(f, e, *nbytes, err);
         if (e->more.pitch)
             return check_pitched(f, e, &array, &e->stored, e->more.pitch, err);
-        if (e->more.columns)
-            return check_columns(f, e, &array, e->more.columns, err);
+        if (e->more.derive)
+            return check_derived(f, e, &(tn_part){ .array = array, .stored = &stored }, err);
         if (e->stored.encoding == TN_ENCODING_RAW && !e->more.opaque && e->stored.size != *nbytes)
             return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
                               "shape and type take %" PRIu64 " bytes but %" PRIu64 " are stored", *nbytes,
@@ -211,7 +208,7 @@ static tn_status check_companion(const tn_file *f, const tn_entry *e, const tn_p
     const tn_stored_more *more = tn_stored_more_of(p);
     if (more->pitch)
         return check_pitched(f, e, &p->array, tn_stored_of(p), more->pitch, err);
-    return more->columns ? check_columns(f, e, &p->array, more->columns, err) : TN_OK;
+    return more->derive ? check_derived(f, e, p, err) : TN_OK;
 }
 
 tn_status tn_file_says(tn_status status, uint64_t at, tn_error *err)
@@ -258,7 +255,7 @@ static const char *form_text(const tn_entry *e)
 
 static bool has_more(const tn_stored_more *m)
 {
-    return m->encoding_name || m->opaque || m->stride || m->pitch || m->skip || m->sum.size || m->columns;
+    return m->encoding_name || m->opaque || m->stride || m->pitch || m->skip || m->sum.size || m->derive;
 }
 
 const tn_stored *tn_file_keep_stored(tn_file *f, const tn_stored *s, const tn_stored_more *more)
@@ -653,9 +650,8 @@ tn_status tn_tensor_settle(const tn_file *f, const tn_tensor *t, tn_status statu
     const tn_source *last = NULL;
     tn_status harm = TN_OK;
     for (uint32_t k = 0; f && k < t->nparts && !harm && !is_settled(status); k++) {
-        const tn_part *columns = tn_stored_more_of(&t->parts[k])->columns;
-        const tn_source *source =
-            f->shards[tn_stored_of(columns ? &columns[0] : &t->parts[k])->shard].source;
+        const tn_part *from = tn_stored_more_of(&t->parts[k])->from;
+        const tn_source *source = f->shards[tn_stored_of(from ? from : &t->parts[k])->shard].source;
         if (source != last)
             harm = tn_source_check(source, err);
         last = source;

@@ -106,7 +106,7 @@ tn_status tn_file_expect(tn_file *file, size_t n, tn_error *err);
 tn_status tn_file_says(tn_status status, uint64_t at, tn_error *err);
 
 /* Appends an entry.  Checks rank, sizes (raw: stored.size against shape, type, strides and pitch) and that
- * the data is inside its shard.  Of companions only those with a pitch or columns are checked. */
+ * the data is inside its shard.  Of companions only those with a pitch or derived ones are checked. */
 tn_status tn_file_add(tn_file *file, const tn_entry *entry, tn_error *err);
 
 /* Keeps a warning about a file that can still be read.  Strings from the file go through tn_quote(). */

@@ -44,6 +44,10 @@ typedef struct tn_format {
     /* The container's name of a type, or NULL. */
     const char *(*type_name)(const tn_dtype_info *type);
 
+    /* For a format whose suffix means another one: whether a file of it that is converted to that suffix
+     * stays one, with this as its only tensor.  Else NULL. */
+    bool (*keeps)(const tn_tensor *tensor);
+
     bool whole_bytes;           /* a tensor of sub-byte elements must fill whole bytes */
     bool shares;                /* two entries may have the same range of bytes */
     bool keeps_properties;      /* can store tn_properties */

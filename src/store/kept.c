@@ -32,11 +32,14 @@ static void add_bytes(tn_kept *k, const tn_tensor *t, uint64_t stored, uint64_t 
     }
 }
 
-/* Elements of a part in memory that overlap count as compressed. */
+/* Elements of a part in memory that overlap count as compressed.  Indices that are derived belong to values
+ * that are stored. */
 static uint64_t stored_bytes(const tn_tensor *t, const tn_part *p)
 {
     const tn_array *a = &p->array;
     uint64_t span;
+    if (tn_stored_more_of(p)->derive && p != t->parts)
+        return add(tn_stored_summary(t, p).bytes, tn_stored_summary(t, t->parts).bytes);
     if (!p->data || tn_stored_of(p)->size)
         return tn_stored_summary(t, p).bytes;
     return a->stride && !tn_strided_nbytes(a->dtype, a->rank, a->shape, a->stride, &span) ? span : p->nbytes;
@@ -55,12 +58,12 @@ static void see_range(tn_kept *k, const tn_stored *s)
 static void see_part(tn_kept *k, const tn_tensor *t, const tn_part *p)
 {
     const tn_stored *s = tn_stored_of(p);
-    const tn_part *columns = tn_stored_more_of(p)->columns;
-    for (int64_t i = 0; columns && i < p->array.shape[1]; i++)
-        see_range(k, tn_stored_of(&columns[i]));
+    const tn_stored_more *more = tn_stored_more_of(p);
+    for (uint32_t i = 0; i < more->nfrom; i++)
+        see_range(k, tn_stored_of(&more->from[i]));
     if (is_text(s) || (p->data && !s->size))
         k->elsewhere = add(k->elsewhere, stored_bytes(t, p));
-    else if (!columns)
+    else if (!more->derive)
         see_range(k, s);
 }
 

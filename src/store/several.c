@@ -61,15 +61,15 @@ static const tn_part *renumber_parts(tn_arena *arena, const renumbering *r, cons
 /* A copy with the new number; NULL without memory. */
 static const tn_stored *renumber(tn_arena *arena, const renumbering *r, const tn_part *part)
 {
-    const tn_part *columns = tn_stored_more_of(part)->columns;
+    const tn_stored_more *old = tn_stored_more_of(part);
     tn_stored *copy = tn_arena_copy(arena, part->stored, sizeof *copy);
-    if (!copy || !columns) {
+    if (!copy || !old->derive) {
         if (copy)
             copy->shard = shifted(r, copy->shard);
         return copy;
     }
     tn_stored_more *more = tn_arena_copy(arena, copy->more, sizeof *more);
-    if (!more || !(more->columns = renumber_parts(arena, r, columns, (size_t)part->array.shape[1])))
+    if (!more || !(more->from = renumber_parts(arena, r, old->from, old->nfrom)))
         return NULL;
     copy->more = more;
     return copy;

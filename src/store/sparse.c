@@ -1,8 +1,7 @@
 /* store/sparse.c - checking the indices of sparse tensors: inside the shape, in order; row pointers. */
 #include "store/sparse.h"
 #include "base/error.h"
-#include "store/stream.h"
-#include "tensor/code.h"
+#include "store/numbers.h"
 #include "tensor/form.h"
 #include "tensor/indices.h"
 
@@ -17,42 +16,14 @@ bool tn_is_sparse_index(const tn_tensor *t, const tn_part *p)
 
 /* ---- numbers ---- */
 
-/* The numbers of a part, one after the other. */
-typedef struct numbers {
-    tn_stream      stream;
-    tn_dtype       dtype;
-    const uint8_t *bytes;
-    size_t         next, count; /* in the window */
-    uint64_t       taken;       /* of all */
-} numbers;
-
-static tn_status open_numbers(numbers *s, const tn_file *file, const tn_tensor *t, const tn_part *p,
+static tn_status open_numbers(tn_numbers *s, const tn_file *file, const tn_tensor *t, const tn_part *p,
                               tn_error *err)
 {
-    s->dtype = p->array.dtype;
-    return tn_stream_open(&s->stream, file, t, p, 0, p->nbytes, TN_CHECKSUM_NONE, err);
-}
-
-/* *any is false at the end. */
-static tn_status next_number(numbers *s, uint64_t *value, bool *any, tn_error *err)
-{
-    *any = true;
-    if (s->next == s->count) {
-        size_t n = 0;
-        tn_status status = tn_stream_next(&s->stream, &s->bytes, &n, err);
-        s->next = 0;
-        s->count = n / (tn_dtype_get(s->dtype)->bits / 8);
-        *any = !status && s->count;
-        if (!*any)
-            return status;
-    }
-    *value = tn_index_get(s->dtype, s->bytes, s->next++);
-    s->taken++;
-    return TN_OK;
+    return tn_numbers_open(s, file, t, p, TN_CHECKSUM_NONE, err);
 }
 
 /* The byte of the number that was read last, if the data is a range of the only file. */
-static uint64_t place_of(const numbers *s)
+static uint64_t place_of(const tn_numbers *s)
 {
     const tn_part *p = s->stream.part;
     if (!tn_part_is_range(p) || s->stream.file->nshards > 1)
@@ -61,7 +32,7 @@ static uint64_t place_of(const numbers *s)
 }
 
 /* The index was read last. */
-static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entry, uint32_t dimension,
+static tn_status check_index(const tn_tensor *t, const tn_numbers *s, uint64_t entry, uint32_t dimension,
                              uint64_t index, tn_error *err)
 {
     if (index < (uint64_t)t->shape[dimension])
@@ -90,7 +61,7 @@ static int compare_rows(uint32_t rank, const uint64_t *a, const uint64_t *b)
     return 0;
 }
 
-static tn_status check_coo(const tn_tensor *t, numbers *s, tn_error *why)
+static tn_status check_coo(const tn_tensor *t, tn_numbers *s, tn_error *why)
 {
     uint64_t last[TN_MAX_RANK], now[TN_MAX_RANK], entries = (uint64_t)t->parts[1].array.shape[0];
     tn_status status = TN_OK;
@@ -99,7 +70,7 @@ static tn_status check_coo(const tn_tensor *t, numbers *s, tn_error *why)
     for (uint64_t entry = 0; t->rank && entry < entries; entry++) {
         for (uint32_t i = 0; i < t->rank && !status; i++) {
             bool any = false;
-            status = next_number(s, &now[i], &any, why);
+            status = tn_numbers_next(s, &now[i], &any, why);
             if (!status)
                 status = check_index(t, s, entry, i, now[i], why);
         }
@@ -115,13 +86,13 @@ static tn_status check_coo(const tn_tensor *t, numbers *s, tn_error *why)
 /* ---- CSR ---- */
 
 /* From 0 to the number of values, never down. */
-static tn_status check_pointers(const tn_tensor *t, numbers *s, tn_error *why)
+static tn_status check_pointers(const tn_tensor *t, tn_numbers *s, tn_error *why)
 {
     tn_row_pointer p = { .dtype = s->dtype, .rows = (uint64_t)t->parts[2].array.shape[0] - 1,
                          .entries = (uint64_t)t->parts[0].array.shape[0] };
     for (;; p.i++, p.before = p.found) {
         bool any;
-        tn_status status = next_number(s, &p.found, &any, why);
+        tn_status status = tn_numbers_next(s, &p.found, &any, why);
         if (status || !any)
             return status;
         if (!tn_row_pointer_is_right(&p))
@@ -131,14 +102,14 @@ static tn_status check_pointers(const tn_tensor *t, numbers *s, tn_error *why)
 
 /* Goes on to the row of an entry; *ends is where the present row ends. TN_ERR_CORRUPT: there is no such row,
  * which is reported with the pointers. */
-static tn_status find_row(numbers *pointers, uint64_t entry, uint64_t entries, uint64_t *ends, bool *begins,
-                          tn_error *err)
+static tn_status find_row(tn_numbers *pointers, uint64_t entry, uint64_t entries, uint64_t *ends,
+                          bool *begins, tn_error *err)
 {
     *begins = false;
     while (*ends <= entry) {
         bool any;
         uint64_t before = *ends;
-        tn_status status = next_number(pointers, ends, &any, err);
+        tn_status status = tn_numbers_next(pointers, ends, &any, err);
         if (status || !any || *ends < before || *ends > entries)
             return status ? status : TN_ERR_CORRUPT;
         *begins = true;
@@ -152,13 +123,13 @@ static bool is_fatal(tn_status status)
 }
 
 /* Without `pointers`, which may be unreadable, order is not checked. */
-static tn_status check_columns(const tn_tensor *t, numbers *s, numbers *pointers, tn_error *why)
+static tn_status check_columns(const tn_tensor *t, tn_numbers *s, tn_numbers *pointers, tn_error *why)
 {
     uint64_t entries = (uint64_t)t->parts[1].array.shape[0], ends = 0, before = 0, now = 0;
     bool any = true, begins = true;
     for (uint64_t entry = 0;; entry++) {
         tn_error unread;
-        tn_status status = next_number(s, &now, &any, why);
+        tn_status status = tn_numbers_next(s, &now, &any, why);
         if (status || !any)
             return status;
         status = check_index(t, s, entry, t->rank - 1, now, why);
@@ -174,8 +145,8 @@ static tn_status check_columns(const tn_tensor *t, numbers *s, numbers *pointers
     }
 }
 
-static tn_status check_csr_indices(const tn_file *file, const tn_tensor *t, numbers *s, numbers *pointers,
-                                   tn_error *why)
+static tn_status check_csr_indices(const tn_file *file, const tn_tensor *t, tn_numbers *s,
+                                   tn_numbers *pointers, tn_error *why)
 {
     tn_error unread;
     tn_status status = pointers ? open_numbers(pointers, file, t, &t->parts[2], &unread) : TN_OK;
@@ -187,7 +158,7 @@ static tn_status check_csr_indices(const tn_file *file, const tn_tensor *t, numb
 /* ---- all ---- */
 
 /* Reserves the windows of indices and row pointers; false: not both can be had. */
-static bool reserve_both(const tn_file *file, const tn_tensor *t, numbers *s, numbers *pointers)
+static bool reserve_both(const tn_file *file, const tn_tensor *t, tn_numbers *s, tn_numbers *pointers)
 {
     const tn_stream_wish both[] = { { &s->stream, file, t, &t->parts[1] },
                                     { &pointers->stream, file, t, &t->parts[2] } };
@@ -196,7 +167,7 @@ static bool reserve_both(const tn_file *file, const tn_tensor *t, numbers *s, nu
 
 tn_status tn_coo_check_data(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *why)
 {
-    numbers s = { 0 };
+    tn_numbers s = { 0 };
     tn_status status = open_numbers(&s, file, t, p, why);
     if (!status)
         status = check_coo(t, &s, why);
@@ -206,7 +177,7 @@ tn_status tn_coo_check_data(const tn_file *file, const tn_tensor *t, const tn_pa
 
 tn_status tn_csr_check_data(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *why)
 {
-    numbers s = { 0 }, pointers = { 0 };
+    tn_numbers s = { 0 }, pointers = { 0 };
     bool columns = p == &t->parts[1], both = columns && reserve_both(file, t, &s, &pointers);
     tn_status status = open_numbers(&s, file, t, p, why);
     if (!status && columns)

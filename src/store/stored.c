@@ -16,17 +16,17 @@ const char *tn_stored_encoding(const tn_stored *s)
     return codec ? codec->name : "";
 }
 
-static void add_columns(const tn_part *p, const tn_part *columns, tn_stored_info *info)
+static void add_derived(const tn_stored_more *more, tn_stored_info *info)
 {
-    const tn_stored *first = tn_stored_of(&columns[0]);
+    const tn_stored *first = tn_stored_of(&more->from[0]);
     info->encoding = first->encoding;
     info->encoding_name = tn_stored_encoding(first);
     info->order = first->order;
     info->checksum = first->checksum;
     info->checksum_text = first->checksum_text;
-    info->extents = (uint32_t)p->array.shape[1];
-    for (int64_t i = 0; i < p->array.shape[1]; i++)
-        info->bytes += tn_stored_of(&columns[i])->size;
+    info->extents = more->nfrom;
+    for (uint32_t i = 0; i < more->nfrom; i++)
+        info->bytes += tn_stored_of(&more->from[i])->size;
 }
 
 tn_stored_info tn_stored_summary(const tn_tensor *t, const tn_part *p)
@@ -39,8 +39,8 @@ tn_stored_info tn_stored_summary(const tn_tensor *t, const tn_part *p)
         .stride = more->stride, .encoding = s->encoding, .checksum = s->checksum, .order = s->order,
         .shard = s->shard, .extents = p->stored != NULL, .dense = !more->stride && !more->pitch,
     };
-    if (more->columns)
-        add_columns(p, more->columns, &info);
+    if (more->derive)
+        add_derived(more, &info);
     if (first->more && first->more->sum.size) {
         info.checksum = first->checksum;
         info.checksum_text = first->checksum_text;

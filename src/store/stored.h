@@ -1,8 +1,8 @@
 /* store/stored.h - how a part is stored in its file.
  *
  * Nearly every part is one extent of dense elements.  What few parts have (strides, bytes before the
- * elements, columns in extents of their own ...) is in a second struct, so that tn_stored is small.  The
- * public API shows a summary: tn_part_stored(). */
+ * elements, elements that are derived from other parts ...) is in a second struct, so that tn_stored is
+ * small.  The public API shows a summary: tn_part_stored(). */
 #ifndef TN_STORE_STORED_H
 #define TN_STORE_STORED_H
 
@@ -11,6 +11,18 @@
 #include <tenon/file.h>
 
 typedef struct tn_range { uint64_t offset, size; } tn_range;
+
+/* How a part is made of other parts, which are read in order. */
+typedef struct tn_derive {
+    /* Whether the other parts fit this one; NULL: the format has checked them. */
+    tn_status (*check)(const tn_part *part, tn_error *err);
+    tn_status (*open)(const tn_file *file, const tn_tensor *tensor, const tn_part *part, void **state,
+                      tn_error *err);
+    /* The next whole elements, at most `cap` bytes, in host byte order.  *n is 0 at the end, after the
+     * checksums of the other parts were checked. */
+    tn_status (*next)(void *state, uint8_t *out, size_t cap, size_t *n, tn_error *err);
+    void      (*close)(void *state);
+} tn_derive;
 
 typedef struct tn_stored_more {
     const char    *encoding_name;   /* as the file spells it, or "text"; NULL: the codec's name */
@@ -21,8 +33,9 @@ typedef struct tn_stored_more {
                                      * next, where each row is dense; 0: rows follow each other */
     uint64_t       skip;            /* decoded bytes of the extent before the first element */
     tn_range       sum;             /* what the checksum covers if that is more than the part, or size 0 */
-    const tn_part *columns;         /* of a matrix whose columns are extents of their own, each a vector of
-                                     * the same type; the part has no extent then; or NULL */
+    const tn_derive *derive;        /* the part has no extent but is made of others; or NULL */
+    const tn_part *from;            /* those others... */
+    uint32_t       nfrom;           /* ...so many, each with an extent */
 } tn_stored_more;
 
 struct tn_stored {
@@ -54,7 +67,7 @@ static inline const tn_stored_more *tn_stored_more_of(const tn_part *part)
 /* Whether a stream of the part may begin anywhere: it is raw and in one piece. */
 static inline bool tn_part_splits(const tn_part *part)
 {
-    return tn_stored_of(part)->encoding == TN_ENCODING_RAW && !tn_stored_more_of(part)->columns;
+    return tn_stored_of(part)->encoding == TN_ENCODING_RAW && !tn_stored_more_of(part)->derive;
 }
 
 /* Whether the part's bytes, in the file's byte order, are a range of its file: raw, dense, in one piece. */

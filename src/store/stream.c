@@ -17,7 +17,7 @@
 tn_checksum tn_part_checksum(const tn_part *p)
 {
     tn_checksum kind = tn_stored_of(p)->checksum;
-    return tn_stored_more_of(p)->columns || kind == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE : kind;
+    return tn_stored_more_of(p)->derive || kind == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE : kind;
 }
 
 static tn_status in_tensor(tn_status status, const tn_tensor *t, tn_error *err)
@@ -53,8 +53,8 @@ tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
         return not_known(t, "encoding", tn_stored_encoding(s), err);
     if (more->opaque)
         return not_known(t, "layout", more->opaque, err);
-    for (int64_t i = 0; more->columns && i < p->array.shape[1]; i++)
-        TN_TRY(tn_part_readable(t, &more->columns[i], err));
+    for (uint32_t i = 0; i < more->nfrom; i++)
+        TN_TRY(tn_part_readable(t, &more->from[i], err));
     return TN_OK;
 }
 
@@ -78,6 +78,13 @@ static tn_status need_buffer(uint8_t **buffer, tn_error *err)
     return *buffer ? TN_OK : tn_fail_nomem(err);
 }
 
+static void end_derived(tn_stream *s)
+{
+    if (s->derived)
+        s->derive->close(s->derived);
+    s->derived = NULL;
+}
+
 static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
 {
     if (s->reserved != part)
@@ -94,8 +101,7 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->hashed = false;
     s->block.size = 0;
     tn_spill_free(&s->whole);
-    tn_columns_free(s->columns);
-    s->columns = NULL;
+    end_derived(s);
 }
 
 /* Reads the bytes that the checksum covers. */
@@ -228,11 +234,11 @@ static tn_status next_strided(tn_stream *s, const uint8_t **bytes, size_t *n, tn
     return status;
 }
 
-static tn_status next_columns(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+static tn_status next_derived(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     tn_status status = need_buffer(&s->out, err);
     *bytes = s->out;
-    return status ? status : tn_columns_next(s->columns, s->out, TN_WINDOW, n, err);
+    return status ? status : s->derive->next(s->derived, s->out, TN_WINDOW, n, err);
 }
 
 /* ---- compressed ---- */
@@ -254,7 +260,7 @@ static tn_status cut_off(const tn_stream *s, tn_error *err)
     return in_part(s, status, err);
 }
 
-/* Notes the window that a stream will need. Columns in their own extents need none: deflated or raw. */
+/* Notes the window that a stream will need. Parts that others are derived from need none: deflated or raw. */
 static tn_status find_window(const tn_stream_wish *w, tn_error *err)
 {
     const tn_stored *stored = tn_stored_of(w->part);
@@ -463,10 +469,11 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
     s->tensor = tensor;
     s->made = from;
     s->made_end = from + n;
-    if (tn_stored_more_of(part)->columns) {
-        s->next = next_columns;
+    s->derive = tn_stored_more_of(part)->derive;
+    if (s->derive) {
+        s->next = next_derived;
         status = tn_hash_begin(&s->hash, TN_CHECKSUM_NONE, err);
-        return status ? status : tn_columns_open(file, tensor, part, &s->columns, err);
+        return status ? status : s->derive->open(file, tensor, part, &s->derived, err);
     }
     bool raw = tn_stored_of(part)->encoding == TN_ENCODING_RAW;
     return raw ? open_raw(s, kind, err) : open_compressed_part(s, kind, err);
@@ -520,7 +527,7 @@ void tn_stream_free(tn_stream *s)
     tn_codec_free(&s->decoder);
     tn_spill_free(&s->whole);
     free(s->block.bytes);
-    tn_columns_free(s->columns);
+    end_derived(s);
     free(s->in);
     free(s->out);
     *s = (tn_stream){ 0 };

@@ -8,7 +8,6 @@
 #include "bytes/checksum.h"
 #include "bytes/codec.h"
 #include "bytes/spill.h"
-#include "store/columns.h"
 #include "store/file.h"
 
 /* A window and its copy fit the second-level cache, where the next steps (checksum, swap, cast, write) find
@@ -48,7 +47,9 @@ typedef struct tn_stream {
     tn_spill  whole;                /* the decoded part, if it is compressed */
     struct { uint8_t *bytes; size_t cap; uint64_t from, size; } block;  /* dense bytes of several windows, so
                                      * that a column is read at once */
-    tn_columns *columns;            /* extents of their own */
+
+    const tn_derive *derive;        /* how it is made of other parts, or NULL... */
+    void      *derived;             /* ...and the state of that */
 } tn_stream;
 
 /* The kind of a part's checksum, or NONE if this build cannot compute it. */
@@ -71,7 +72,7 @@ tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *er
 
 /* Begins bytes [from, from + n) of the decoded part, and computes the checksum `kind` of its stored bytes, or
  * of those that its checksum covers.  Only a part that splits may be read in part; if it is strided or its
- * checksum covers more than the part, only without a checksum.  Columns in extents of their own are checked
+ * checksum covers more than the part, only without a checksum.  Parts that it is derived from are checked
  * against their checksums at the end: TN_ERR_CHECKSUM.  May wait for a window that was not reserved. */
 tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part,
                          uint64_t from, uint64_t n, tn_checksum kind, tn_error *err);

@@ -21,18 +21,18 @@ static bool is_covered(const tn_part *p, const tn_part *by)
 {
     const tn_stored *s = tn_stored_of(p);
     tn_range sum = tn_stored_more_of(by)->sum;
-    return !tn_stored_more_of(p)->columns && s->shard == tn_stored_of(by)->shard &&
+    return !tn_stored_more_of(p)->derive && s->shard == tn_stored_of(by)->shard &&
            s->offset >= sum.offset && s->offset - sum.offset <= sum.size &&
            s->size <= sum.size - (s->offset - sum.offset);
 }
 
-/* Every column has a checksum, which was checked when the part was read. */
-static bool is_checked_by_column(const tn_part *p)
+/* All that it is derived from has a checksum, which was checked when the part was read. */
+static bool is_checked_below(const tn_part *p)
 {
-    const tn_part *columns = tn_stored_more_of(p)->columns;
-    bool all = columns != NULL;
-    for (int64_t i = 0; all && i < p->array.shape[1]; i++)
-        all = tn_part_checksum(&columns[i]) != TN_CHECKSUM_NONE;
+    const tn_stored_more *more = tn_stored_more_of(p);
+    bool all = more->derive != NULL;
+    for (uint32_t i = 0; all && i < more->nfrom; i++)
+        all = tn_part_checksum(&more->from[i]) != TN_CHECKSUM_NONE;
     return all;
 }
 
@@ -58,7 +58,7 @@ static tn_verdict judge(const tn_scan_part *p, const tn_scan_result *result, tn_
 static tn_verdict judge_unsummed(const verification *v, const tn_scan_part *p)
 {
     bool covered = v->agreed == p->tensor->parts && is_covered(p->part, v->agreed);
-    return covered || is_checked_by_column(p->part) ? TN_VERDICT_OK : TN_VERDICT_NONE;
+    return covered || is_checked_below(p->part) ? TN_VERDICT_OK : TN_VERDICT_NONE;
 }
 
 static tn_status keep_error(tn_error *err, const tn_error *why)

@@ -12,8 +12,8 @@
 enum { ARRAYS_MAX = 8, ELEMENTS_MAX = 36, ITEM_MAX = 16 };
 
 static const char *const names[] = { "data", "indices", "indptr", "shape", "format", "row", "col", "coords",
-                                     "_is_array", "extra" };
-static const char *const words[] = { "csr", "coo", "csc", "c\0r" };
+                                     "_is_array", "extra", "offsets" };
+static const char *const words[] = { "csr", "coo", "csc", "c\0r", "bsr", "dia" };
 static const struct { const char *text; size_t size; } types[] = {
     { "<f4", 4 }, { "<i4", 4 }, { "<i8", 8 }, { ">i4", 4 }, { ">i8", 8 }, { "|b1", 1 }, { "|S3", 3 },
     { "<U3", 12 }, { ">U3", 12 },
@@ -25,17 +25,17 @@ static void add_chosen(archive *a, chooser *c)
     char name[40], shape[40] = "", header[120];
     uint8_t data[ELEMENTS_MAX * ITEM_MAX];
     size_t which = choose(c, sizeof names / sizeof *names), type = choose(c, sizeof types / sizeof *types),
-           rank = choose(c, 3), n = 1;
+           rank = choose(c, 4), n = 1;
     unsigned method = choose(c, 2) ? TN_ZIP_DEFLATED : TN_ZIP_STORED;
     for (size_t i = 0; i < rank; i++) {
-        size_t extent = choose(c, 7);
+        size_t extent = choose(c, rank < 3 ? 7 : 4);
         n *= extent;
         snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%zu,", extent);
     }
     for (size_t i = 0; i < n * types[type].size; i++)
         data[i] = (uint8_t)choose_bits(c);
     if (types[type].size == 3 && n == 1)
-        memcpy(data, words[choose(c, 4)], 3);
+        memcpy(data, words[choose(c, sizeof words / sizeof *words)], 3);
     snprintf(name, sizeof name, "%s.npy", names[which]);
     snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }", types[type].text,
              choose(c, 8) ? "False" : "True", shape);
@@ -49,7 +49,7 @@ static void check_same(const tn_file *a, const tn_file *b)
     REQUIRE(tn_file_count(b) == 1 && s->nparts == t->nparts && s->form == t->form &&
             s->dtype == t->dtype);
     for (uint32_t k = 0; k < s->nparts; k++) {
-        uint8_t x[ELEMENTS_MAX * ITEM_MAX], y[ELEMENTS_MAX * ITEM_MAX];
+        uint8_t x[2 * ELEMENTS_MAX * ITEM_MAX], y[2 * ELEMENTS_MAX * ITEM_MAX];
         uint64_t n = s->parts[k].nbytes;
         REQUIRE(n <= sizeof x && t->parts[k].nbytes == n &&
                 s->parts[k].array.dtype == t->parts[k].array.dtype);

@@ -138,15 +138,47 @@ def arrays_of_other_ranks_are_read(folder):
         assert "2 dimensions" in tenon("convert", "--force", folder / "a.npz", folder / "c.npz", "--to", "scipy-npz", status=1)
 
 
-# ---- what is not one ----
+def other_formats_become_coo(folder):
+    for form, dtype, shape, compressed in itertools.product(("csc", "bsr", "dia"), ("float32", "int64", "complex128"), SHAPES,
+                                                            (False, True)):
+        matrix = random_matrix("csr", dtype, shape).asformat(form)
+        if 0 in matrix.shape and form == "bsr":
+            continue                        # SciPy cannot load it either
+        sp.save_npz(folder / "a.npz", matrix, compressed=compressed)
+        tenon("verify", folder / "a.npz")
+        found = sp.load_npz(convert(folder / "a.npz", folder / "b.npz"))
+        assert found.format == "coo" and found.dtype == matrix.dtype and found.shape == matrix.shape
+        if form != "dia":                   # of which SciPy drops stored zeros
+            expected = matrix.tocoo()
+            assert all(np.array_equal(a, b) for a, b in zip(found.coords, expected.coords))
+            assert found.data.tobytes() == expected.data.tobytes()
+        assert np.array_equal(found.toarray(), matrix.toarray())
 
-def other_formats_are_plain_arrays_with_a_warning(folder):
-    matrix = random_matrix("csr", "float32", (6, 8))
-    for form in ("csc", "bsr", "dia"):
-        sp.save_npz(folder / "a.npz", matrix.asformat(form))
-        found = listing(folder / "a.npz")
-        assert found["format"] == "npz" and "data" in [t["name"] for t in found["tensors"]]
-        assert f"SciPy {form} matrix" in found["warnings"][0] and "save it as csr or coo" in found["warnings"][0]
+
+def blocks_of_every_size_become_coo(folder):
+    matrix = random_matrix("csr", "float64", (60, 48), density=0.05)
+    for rows, columns in itertools.product((1, 2, 5, 60), (1, 3, 48)):
+        blocks = matrix.tobsr((rows, columns))
+        for each_way in (blocks, blocks.transpose()):
+            sp.save_npz(folder / "a.npz", each_way)
+            found, expected = sp.load_npz(convert(folder / "a.npz", folder / "b.npz")), each_way.tocoo()
+            assert all(np.array_equal(a, b) for a, b in zip(found.coords, expected.coords))
+            assert found.data.tobytes() == np.ascontiguousarray(expected.data).tobytes()
+
+
+def a_matrix_stays_one(folder):
+    """Without --to, unless it becomes dense."""
+    for form in ("csr", "coo"):
+        sp.save_npz(folder / "a.npz", random_matrix(form, "float32", (6, 8)))
+        check_same(folder / "a.npz", convert(folder / "a.npz", folder / "b.npz"))
+        assert sp.load_npz(convert(folder / "a.npz", folder / "c.npz", "--cast", "f64")).dtype == "float64"
+        with np.load(convert(folder / "a.npz", folder / "d.npz", "--form", "dense")) as dense:
+            assert np.array_equal(dense["a"], sp.load_npz(folder / "a.npz").toarray())
+        with np.load(convert(folder / "a.npz", folder / "e.npz", "--to", "npz")) as plain:
+            assert "a.indices" in plain.files
+
+
+# ---- what is not one ----
 
 
 def plain_archives_stay_plain(folder):
@@ -194,5 +226,5 @@ def damage_is_seen(folder):
 
 each.run([every_matrix_scipy_saves_comes_back, every_kind_of_archive_is_read, matrices_survive_other_containers,
           large_matrices_survive, what_is_written_is_always_the_same, names_and_metadata_survive, arrays_of_other_ranks_are_read,
-          other_formats_are_plain_arrays_with_a_warning, plain_archives_stay_plain, contradictions_are_refused,
+          other_formats_become_coo, blocks_of_every_size_become_coo, a_matrix_stays_one, plain_archives_stay_plain, contradictions_are_refused,
           what_scipy_has_no_word_for_is_refused, damage_is_seen])

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "bytes/checksum.h"
+#include "store/columns.h"
 #include "store/stream.h"
 #include "make.h"
 #include "tensor/array.h"
@@ -305,7 +306,10 @@ static woven *weave(int64_t rows, int64_t columns, tn_dtype dtype, tn_byte_order
     w->shape[1] = columns;
     w->whole = make_part(dtype, 2, w->shape, 0, 0);
     *stored_in(&w->whole) = (tn_stored){ .type = "t" };
-    more_in(&w->whole)->columns = w->columns;
+    tn_stored_more *more = more_in(&w->whole);
+    more->derive = &tn_derive_columns;
+    more->from = w->columns;
+    more->nfrom = (uint32_t)columns;
     w->expected = malloc(w->whole.nbytes + 1);
     assert_non_null(w->expected);
     for (size_t k = 0; k < (size_t)columns; k++) {
@@ -523,7 +527,7 @@ static void columns_that_are_not_alike_are_not_added(void)
     stored_in(p)->size--;
     check_not_added(f, &w->whole, text);
     *p = good;
-    more_in(p)->columns = w->columns;
+    more_in(p)->derive = &tn_derive_columns;
     check_not_added(f, &w->whole, text);
     *p = good;
     stored_in(p)->offset = 1 << 20;

@@ -8,11 +8,13 @@
  * The arrays of scipy.sparse.save_npz() are one matrix (scipy_read.c,
  * scipy_write.c):
  *
- *     format    'csr' or 'coo', as bytes
+ *     format    'csr', 'coo', 'csc', 'bsr' or 'dia', as bytes
  *     shape     int64
  *     data      the values
  *     csr       indices and indptr
- *     coo       row and col; for other ranks than two: coords, a row per dimension */
+ *     coo       row and col; for other ranks than two: coords, a row per dimension
+ *     csc, bsr  indices and indptr, read as coo (scipy_derive.c)
+ *     dia       offsets, read as coo */
 #ifndef TN_FORMATS_NPZ_H
 #define TN_FORMATS_NPZ_H
 
@@ -54,11 +56,36 @@ tn_status tn_npz_write_index(tn_writer *w, tn_npz_member *members, size_t n, tn_
 
 /* --- scipy_read.c --- */
 
-/* Replaces a file's arrays by one tensor if they are a csr or coo matrix of SciPy: *joined.
+/* Replaces a file's arrays by one tensor if they are a matrix of SciPy: *joined.
  * If `name` is NULL the tensor is named after the file. */
 tn_status tn_scipy_join(tn_file *file, const char *name, bool *joined, tn_error *err);
 
+/* --- scipy_derive.c --- */
+
+/* How a part of a matrix in another format is made. */
+typedef struct tn_scipy_derive {
+    tn_derive derive;           /* one of these below: the first member */
+    int64_t   shape[2];         /* of the matrix */
+    uint64_t  rows, columns;    /* of a block; dia: columns of the data */
+    bool      by_column;        /* csc: indices are rows */
+} tn_scipy_derive;
+
+extern const tn_derive tn_derive_blocks;            /* indices, from indices and indptr */
+extern const tn_derive tn_derive_diagonal_places;   /* indices, from offsets */
+extern const tn_derive tn_derive_diagonal_values;   /* values, from offsets and data */
+extern const tn_derive tn_derive_flat;              /* values, from data of more dimensions in any order */
+
+/* The columns [begin, end) that a diagonal has entries in; its data has `length` elements. */
+typedef struct tn_diagonal {
+    int64_t  offset;
+    uint64_t begin, end;
+} tn_diagonal;
+tn_diagonal tn_scipy_diagonal(const int64_t shape[2], uint64_t length, int64_t offset);
+
 /* --- scipy_write.c --- */
+
+/* A sparse matrix. */
+bool tn_scipy_keeps(const tn_tensor *tensor);
 
 tn_status tn_scipy_plan(tn_writer *w, tn_error *err);
 tn_status tn_scipy_finish(tn_writer *w, tn_error *err);

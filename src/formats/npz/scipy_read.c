@@ -4,7 +4,8 @@
  * are part of the index, so their data is read here. */
 #include "formats/npz/npz.h"
 #include "base/error.h"
-#include "store/stream.h"
+#include "store/columns.h"
+#include "store/numbers.h"
 #include "tensor/form.h"
 
 #include <stdio.h>
@@ -17,17 +18,22 @@ static const char *const names[NAMES] = {
 
 enum { FORMAT_LETTERS = 3, FORMAT_BYTES_MAX = 4 * FORMAT_LETTERS };
 
-static const char *const formats[] = { "csr", "coo", "csc", "bsr", "dia" };
+typedef enum kind { CSR, COO, CSC, BSR, DIA, KINDS } kind;
+static const char *const formats[KINDS] = { "csr", "coo", "csc", "bsr", "dia" };
 
 typedef struct matrix {
     tn_file         *file;
     const char      *name;              /* or NULL */
     const tn_tensor *array[NAMES];      /* NULL: there is none */
     bool             others;            /* there are arrays by other names */
-    const char      *format;            /* one of `formats` */
+    const char      *format;            /* one of `formats`, or NULL */
+    kind             kind;
     uint32_t         rank;
     int64_t         *shape;
-    tn_part          companions[2];     /* of the values */
+    int64_t          entries;
+    tn_stored        values;            /* how they are stored... */
+    tn_stored_more   more;
+    tn_part          companions[2];     /* ...and the other parts */
     uint32_t         ncompanions;
 } matrix;
 
@@ -102,15 +108,12 @@ static tn_status read_format(matrix *m, tn_error *err)
         else if (bytes[i])      /* beyond ASCII: no format of SciPy */
             return TN_OK;
     }
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcmp(formats[i], text) == 0)
-            m->format = formats[i];
+    for (kind k = CSR; k < KINDS; k++)
+        if (strcmp(formats[k], text) == 0) {
+            m->kind = k;
+            m->format = formats[k];
+        }
     return TN_OK;
-}
-
-static bool is_csr(const matrix *m)
-{
-    return strcmp(m->format, "csr") == 0;
 }
 
 /* Array k is one that a matrix of this format has. */
@@ -118,9 +121,11 @@ static bool belongs(const matrix *m, int k)
 {
     if (k == IS_ARRAY)          /* tells the Python class: nothing is lost with it */
         return m->array[k]->dtype == TN_BOOL && m->array[k]->rank == 0;
-    if (is_csr(m))
-        return k <= FORMAT || k == INDICES || k == INDPTR;
-    return k <= FORMAT || (m->array[COORDS] ? k == COORDS : k == ROW || k == COL);
+    if (k <= FORMAT)
+        return true;
+    if (m->kind == COO)
+        return m->array[COORDS] ? k == COORDS : k == ROW || k == COL;
+    return m->kind == DIA ? k == OFFSETS : k == INDICES || k == INDPTR;
 }
 
 static bool has_others(const matrix *m)
@@ -216,7 +221,7 @@ static tn_status read_shape(matrix *m, tn_error *err)
 
 static uint64_t entries_of(const matrix *m)
 {
-    return (uint64_t)part_of(m, DATA)->array.shape[0];
+    return (uint64_t)m->entries;
 }
 
 static void add_companion(matrix *m, const char *role, const tn_part *p)
@@ -253,9 +258,10 @@ static tn_status take_columns(matrix *m, tn_error *err)
         .array = { .dtype = both[0].array.dtype, .rank = 2, .shape = shape_of_indices(m) },
         .nbytes = both[0].nbytes + both[1].nbytes,
     };
-    const tn_stored_more more = { .columns = tn_arena_copy(&m->file->arena, both, sizeof both) };
+    const tn_stored_more more = { .derive = &tn_derive_columns, .nfrom = 2,
+                                  .from = tn_arena_copy(&m->file->arena, both, sizeof both) };
     indices.stored = tn_file_keep_stored(m->file, &(tn_stored){ .type = both[0].stored->type }, &more);
-    TN_NEED(indices.array.shape && more.columns && indices.stored, err);
+    TN_NEED(indices.array.shape && more.from && indices.stored, err);
     add_companion(m, "indices", &indices);
     return TN_OK;
 }
@@ -284,6 +290,119 @@ static tn_status take_coords(matrix *m, tn_error *err)
     return TN_OK;
 }
 
+/* --- csc, bsr and dia as coo --- */
+
+/* A part that is made of others, which are those of the arrays `from`. */
+static tn_status set_derived(matrix *m, const tn_scipy_derive *how, const int *from, uint32_t n,
+                             tn_stored_more *more, tn_error *err)
+{
+    tn_part parts[2];
+    for (uint32_t i = 0; i < n; i++) {
+        parts[i] = *part_of(m, from[i]);
+        parts[i].role = names[from[i]];
+    }
+    tn_scipy_derive *kept = tn_arena_copy(&m->file->arena, how, sizeof *how);
+    TN_NEED(kept, err);
+    memcpy(kept->shape, m->shape, sizeof kept->shape);
+    *more = (tn_stored_more){ .derive = &kept->derive, .nfrom = n,
+                              .from = tn_arena_copy(&m->file->arena, parts, n * sizeof *parts) };
+    TN_NEED(more->from, err);
+    return TN_OK;
+}
+
+/* Indices of coo: int32 where that suffices. */
+static tn_status add_places(matrix *m, const tn_scipy_derive *how, const int *from, uint32_t n, tn_error *err)
+{
+    bool small = m->shape[0] <= INT32_MAX && m->shape[1] <= INT32_MAX;
+    tn_part p = { .array = { .dtype = small ? TN_INT32 : TN_INT64, .rank = 2, .shape = shape_of_indices(m) },
+                  .nbytes = entries_of(m) * (small ? 8 : 16) };
+    tn_stored_more more;
+    TN_TRY(set_derived(m, how, from, n, &more, err));
+    p.stored = tn_file_keep_stored(m->file, &(tn_stored){ .type = part_of(m, from[0])->stored->type }, &more);
+    TN_NEED(p.array.shape && p.stored, err);
+    add_companion(m, "indices", &p);
+    return TN_OK;
+}
+
+static tn_status check_index_type(const matrix *m, int k, bool is_signed, tn_error *err)
+{
+    const tn_part *p = part_of(m, k);
+    tn_dtype type = p->array.dtype;
+    if (type == TN_INT32 || type == TN_INT64 || (!is_signed && (type == TN_UINT32 || type == TN_UINT64)))
+        return TN_OK;
+    return tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, k),
+                      "member \"%s.npy\": expected type int32 or int64 but found %s", names[k],
+                      type_of(p).text);
+}
+
+/* The blocks of bsr are whole; an entry of csc is a block of one element. */
+static tn_status take_blocks(matrix *m, tn_error *err)
+{
+    static const int from[] = { INDICES, INDPTR };
+    const tn_array *data = &part_of(m, DATA)->array;
+    bool csc = m->kind == CSC;
+    tn_scipy_derive how = { .derive = tn_derive_blocks, .rows = 1, .columns = 1, .by_column = csc };
+    TN_TRY(check_rank(m, err));
+    if (!csc) {
+        how.rows = (uint64_t)data->shape[1];
+        how.columns = (uint64_t)data->shape[2];
+        if (!how.rows || !how.columns || (uint64_t)m->shape[0] % how.rows ||
+            (uint64_t)m->shape[1] % how.columns)
+            return tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, DATA),
+                              "member \"data.npy\": blocks of %llu x %llu do not fill a matrix of %lld x "
+                              "%lld",
+                              (unsigned long long)how.rows, (unsigned long long)how.columns,
+                              (long long)m->shape[0], (long long)m->shape[1]);
+    }
+    uint64_t lines = csc ? (uint64_t)m->shape[1] : (uint64_t)m->shape[0] / how.rows;
+    if (check_vector(m, INDICES, (uint64_t)data->shape[0], NULL, err) ||
+        check_vector(m, INDPTR, lines + 1, part_of(m, INDICES), err) ||
+        check_index_type(m, INDICES, false, err))
+        return err->status;
+    if (m->more.stride) {
+        static const int values[] = { DATA };
+        m->values = (tn_stored){ .type = m->values.type };
+        TN_TRY(set_derived(m, &(tn_scipy_derive){ .derive = tn_derive_flat }, values, 1, &m->more, err));
+    }
+    return add_places(m, &how, from, 2, err);
+}
+
+/* Counts the entries of all diagonals: the offsets are part of the index. */
+static tn_status count_diagonals(matrix *m, uint64_t length, tn_error *err)
+{
+    tn_numbers s = { 0 };
+    const tn_tensor *t = m->array[OFFSETS];
+    const tn_part *p = part_of(m, OFFSETS);
+    bool any = true;
+    tn_status status = tn_numbers_open(&s, m->file, t, p, tn_part_checksum(p), err);
+    while (!status && any) {
+        uint64_t offset = 0;
+        status = tn_numbers_next(&s, &offset, &any, err);
+        const tn_diagonal d = tn_scipy_diagonal(m->shape, length, (int64_t)offset);
+        if (any)                /* no more in all than the data has */
+            m->entries += (int64_t)(d.end - d.begin);
+    }
+    if (!status)
+        status = tn_stream_check(&s.stream, t, p, err);
+    tn_stream_free(&s.stream);
+    return status;
+}
+
+static tn_status take_diagonals(matrix *m, tn_error *err)
+{
+    static const int from[] = { OFFSETS, DATA };
+    const tn_array *data = &part_of(m, DATA)->array;
+    tn_scipy_derive how = { .derive = tn_derive_diagonal_places, .columns = (uint64_t)data->shape[1] };
+    m->entries = 0;
+    if (check_rank(m, err) || check_vector(m, OFFSETS, (uint64_t)data->shape[0], NULL, err) ||
+        check_index_type(m, OFFSETS, true, err) || count_diagonals(m, how.columns, err) ||
+        add_places(m, &how, from, 1, err))
+        return err->status;
+    how.derive = tn_derive_diagonal_values;
+    m->values = (tn_stored){ .type = m->values.type };
+    return set_derived(m, &how, from, 2, &m->more, err);
+}
+
 /* The tensor replaces all arrays. */
 static tn_status replace_all(matrix *m, tn_error *err)
 {
@@ -292,32 +411,53 @@ static tn_status replace_all(matrix *m, tn_error *err)
     tn_entry e = {
         .name = m->name ? m->name : tn_file_stem(f, TN_NPZ_SUFFIX), .at = place_of(m, DATA),
         .dtype = data->dtype, .rank = m->rank, .shape = m->shape,
-        .stored = *data->parts[0].stored, .more = *tn_stored_more_of(&data->parts[0]),
-        .meta = data->meta, .nmeta = data->nmeta,
+        .stored = m->values, .more = m->more, .meta = data->meta, .nmeta = data->nmeta,
     };
-    TN_NEED(e.name, err);
-    tn_entry_make_sparse(&e, tn_form_parse(m->format), data->shape, m->companions, m->ncompanions);
+    const int64_t *count = tn_arena_copy(&f->arena, &m->entries, sizeof m->entries);
+    TN_NEED(e.name && count, err);
+    tn_entry_make_sparse(&e, m->kind == CSR ? TN_FORM_CSR : TN_FORM_COO, count, m->companions,
+                         m->ncompanions);
     f->count = 0;
     return tn_file_add(f, &e, err);
 }
 
-/* A csr or coo matrix. */
+static tn_status count_values(matrix *m, tn_error *err)
+{
+    static const char *const expected[] = { "a vector", "an array of 2 dimensions",
+                                            "an array of 3 dimensions" };
+    static const uint32_t ranks[KINDS] = { 1, 1, 1, 3, 2 };
+    const tn_part *data = part_of(m, DATA);
+    uint64_t count = 0;
+    if (data->array.rank != ranks[m->kind])
+        return tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, DATA),
+                          "member \"data.npy\": expected %s but found %s",
+                          expected[ranks[m->kind] - 1], describe(data).text);
+    tn_shape_count(data->array.rank, data->array.shape, &count);        /* was checked */
+    m->entries = (int64_t)count;
+    m->values = *data->stored;
+    m->more = *tn_stored_more_of(data);
+    return TN_OK;
+}
+
+static tn_status take_parts(matrix *m, tn_error *err)
+{
+    switch (m->kind) {
+    case CSR: return take_csr(m, err);
+    case COO: return m->array[COORDS] ? take_coords(m, err) : take_columns(m, err);
+    case DIA: return take_diagonals(m, err);
+    default:  return take_blocks(m, err);
+    }
+}
+
 static tn_status join(matrix *m, bool *joined, tn_error *err)
 {
-    const tn_part *data = part_of(m, DATA);
     TN_TRY(read_shape(m, err));
-    if (data->array.rank != 1)
-        return tn_fail_at(err, TN_ERR_CORRUPT, place_of(m, DATA),
-                          "member \"data.npy\": expected a vector but found %s", describe(data).text);
-    if (data->array.dtype == TN_UNKNOWN)
+    if (part_of(m, DATA)->array.dtype == TN_UNKNOWN)
         return leave_plain(m, "the type of its values is not known to this build");
-    if (is_csr(m) && m->rank == 1)
+    TN_TRY(count_values(m, err));
+    if (m->kind == CSR && m->rank == 1)
         return leave_plain(m, "it has one dimension: save it as coo to read it as a sparse tensor");
-    tn_status status;
-    if (is_csr(m))
-        status = take_csr(m, err);
-    else
-        status = m->array[COORDS] ? take_coords(m, err) : take_columns(m, err);
+    tn_status status = take_parts(m, err);
     if (!status)
         status = replace_all(m, err);
     *joined = !status;
@@ -334,8 +474,6 @@ tn_status tn_scipy_join(tn_file *f, const char *name, bool *joined, tn_error *er
     TN_TRY(read_format(&m, err));
     if (!m.format)
         return TN_OK;
-    if (!is_csr(&m) && strcmp(m.format, "coo") != 0)
-        return leave_plain(&m, "save it as csr or coo to read it as a sparse tensor");
     if (has_others(&m))
         return leave_plain(&m, "the archive has other members too");
     return join(&m, joined, err);
@@ -349,7 +487,7 @@ static tn_status open_scipy(tn_file *f, tn_error *err)
         return err->status;
     if (!joined)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "expected a csr or coo matrix as scipy.sparse.save_npz() writes it but "
+                       "expected a matrix as scipy.sparse.save_npz() writes it but "
                        "found other arrays");
     return TN_OK;
 }
@@ -357,10 +495,11 @@ static tn_status open_scipy(tn_file *f, tn_error *err)
 const tn_format tn_format_scipy = {
     .info = {
         .name = "scipy-npz", .suffix = TN_NPZ_SUFFIX,
-        .title = "one SciPy matrix, csr or coo, as scipy.sparse.save_npz() writes it",
+        .title = "one SciPy matrix, as scipy.sparse.save_npz() writes it",
         .reads = true, .writes = true, .probes = true,      /* by npz */
     },
     .open = open_scipy,
+    .keeps = tn_scipy_keeps,
     .type_name = tn_npy_type_name,
     .min_align = TN_NPY_ALIGN,
     .plan = tn_scipy_plan,

@@ -28,6 +28,11 @@ static bool is_coo(const tn_tensor *t)
 
 /* --- checks --- */
 
+bool tn_scipy_keeps(const tn_tensor *t)
+{
+    return (is_coo(t) || t->form == TN_FORM_CSR) && t->rank == RANK;
+}
+
 static tn_status check_form(const tn_tensor *t, tn_error *err)
 {
     if (!is_coo(t) && t->form != TN_FORM_CSR)
