@@ -1,6 +1,7 @@
 /* cli/commands/convert.c - writes the tensors of one or more files into another. */
 #include "ui/chosen.h"
 #include "ui/json.h"
+#include "ui/lost.h"
 #include "ui/open_file.h"
 #include "ui/progress.h"
 #include "ui/report.h"
@@ -19,6 +20,7 @@ typedef struct job {
     const char *headings[10];   /* of the plan, NULL-terminated */
     uint64_t    memory;         /* of a thread, as planned */
     report      done;           /* --report */
+    lost_values lost;
 } job;
 
 static const char *output_of(const opts *o) { return o->files[o->nfiles - 1]; }
@@ -218,6 +220,7 @@ static void json_result(const job *j, const tn_convert_result *result, double se
     if (!j->o->dry_run) {
         json_key("seconds");
         json_double(seconds);
+        json_lost(&j->lost);
         return;
     }
     json_uint_field("thread_memory", j->memory);
@@ -249,6 +252,11 @@ static void report_row(void *context, const tn_quantize_report *quantized)
     job *j = context;
     progress_end(&j->bar);
     report_add(&j->done, quantized);
+}
+
+static void lost_row(void *context, const tn_cast_report *lost)
+{
+    lost_add(&((job *)context)->lost, lost);
 }
 
 tn_create_options create_options(const opts *o)
@@ -289,6 +297,8 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
         .max_bytes = o->max_bytes,
         .dry_run = o->dry_run,
         .raw_codes = o->raw,
+        .lost = lost_row,
+        .strict = o->strict,
         .plan = o->dry_run ? plan_row : NULL,
         .quantized = o->report ? report_row : NULL,
         .progress = progress_step,
@@ -332,6 +342,8 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
     progress_end(&j.bar);
     if (o->report)
         report_end(&j.done, status == TN_OK);
+    if (status == TN_OK)
+        say_lost(&j.lost);
     if (o->json) {
         json_error_field(NULL, status == TN_OK ? NULL : &err);
         json_result(&j, &result, seconds);
@@ -417,10 +429,10 @@ static int dequantize(const opts *o)
 
 #define ACCEPTED                                                                                           \
     OPTIONS(OPTS_RULES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_SHAPES, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW,          \
-            OPT_JOBS, OPT_DRY_RUN, OPT_FORCE, OPT_QUIET, OPT_JSON)
+            OPT_STRICT, OPT_JOBS, OPT_DRY_RUN, OPT_FORCE, OPT_QUIET, OPT_JSON)
 #define EXPLAINED_ELSEWHERE                                                                                \
     OPTIONS(OPT_EXCLUDE, OPT_RENAME, OPT_RECIPE, OPT_PAD, OPTS_SHAPES, OPTS_CASTS, OPTS_QUANTIZE,           \
-            OPTS_DETAILS, OPTS_INPUT, OPT_RAW)
+            OPTS_DETAILS, OPTS_INPUT, OPT_RAW, OPT_STRICT)
 /* "tenon help quantize" explains OPTS_QUANTIZE. */
 
 const command cmd_convert = {
@@ -452,7 +464,7 @@ const command cmd_quantize = {
     .max_files = SIZE_MAX,
     .accepts = ACCEPTED,
     .elsewhere = OPTIONS(OPT_EXCLUDE, OPT_RENAME, OPT_RECIPE, OPT_PAD, OPT_LAYOUT, OPT_FORM, OPTS_SHAPES,
-                         OPTS_CASTS, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_JOBS),
+                         OPTS_CASTS, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_STRICT, OPT_JOBS),
     .topics = "datatypes|rules|cast|output|input",
     .run = quantize,
 };

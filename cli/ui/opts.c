@@ -288,7 +288,8 @@ static bool take_checksum(opts *o, const option_row *row, const char *value)
 }
 
 static const char *const cast_keys[CAST_DEFAULTS] = {
-    [CAST_ROUND] = "round", [CAST_OVERFLOW] = "overflow", [CAST_NAN] = "nan", [CAST_SEED] = "seed",
+    [CAST_ROUND] = "round", [CAST_OVERFLOW] = "overflow", [CAST_UNDERFLOW] = "underflow", [CAST_NAN] = "nan",
+    [CAST_SEED] = "seed",
     [CAST_COMPLEX] = "complex", [CAST_MODE] = "mode", [CAST_ROTATE] = "rotate", [CAST_DIALECT] = "dialect",
     [CAST_VIRTUAL] = "virtual",
 };
@@ -393,6 +394,8 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_ROUND] = { "round", "MODE", ROUNDING, "rounding (default: even)", take_cast_default, CAST_ROUND, 0 },
     [OPT_OVERFLOW] = { "overflow", "MODE", "default, saturate, inf, nan or error",
                        "what values become that are too large", take_cast_default, CAST_OVERFLOW, 0 },
+    [OPT_UNDERFLOW] = { "underflow", "MODE", "allow or error", "whether other values may become 0",
+                        take_cast_default, CAST_UNDERFLOW, 0 },
     [OPT_NAN] = { "nan", "keep|zero|error", NULL, "what a NaN becomes (default: keep)", take_cast_default,
                   CAST_NAN, 0 },
     [OPT_SEED] = { "seed", "N", A_SEED, "seed of stochastic rounding (default: 0)", take_cast_default,
@@ -456,7 +459,7 @@ static const option_row rows[OPT_COUNT] = {
                     FIELD(changes), 0 },
     [OPT_IGNORE_METADATA] = { "ignore-metadata", NULL, NULL, "compare tensors only", take_flag,
                               FIELD(ignore_metadata), 0 },
-    [OPT_STRICT] = { "strict", NULL, NULL, "refuse what the specification does not name", take_flag,
+    [OPT_STRICT] = { "strict", NULL, NULL, "refuse what is doubtful or loses much", take_flag,
                      FIELD(strict), 0 },
     [OPT_BIND] = { "bind", "NAME=VALUE", "a symbol and a whole number, as in batch=32",
                    "set a symbol (repeatable)", take_bind, FIELD(binds), 0 },

@@ -34,10 +34,14 @@ static const topic topics[] = {
                "            down; stochastic (up with the probability of the distance)\n"
                "  overflow  default (infinity, or saturate in types without it), saturate (the\n"
                "            largest, for infinities too), inf (an error in types without it),\n"
-               "            nan (in types without infinity), error; codes with scales saturate\n"
+               "            nan (in types without infinity), error; codes with scales have\n"
+               "            saturate and error only\n"
+               "  underflow allow: values other than 0 may become 0; error\n"
                "  nan       keep (an error in types without NaN), zero, error\n"
-               "  times=X   multiply each value by X first (no option of that name)",
-      .options = OPTIONS(OPTS_CASTS),
+               "  times=X   multiply each value by X first (no option of that name)\n\n"
+               "A plain cast that makes more than 1 % of a tensor's values 0, or finds more than\n"
+               "1 % beyond the largest value, is a warning; with --strict it is an error.",
+      .options = OPTIONS(OPTS_CASTS, OPT_STRICT),
       .example = "  $ tenon convert in.npy out.npy --cast f32,times=0.5,round=away" },
     { .name = "fixed-point",
       .summary = "How values become the types of embARC MLI: fx8, fx16, sa8, sa32.",

@@ -33,6 +33,11 @@ typedef enum tn_overflow {      /* a rounded value beyond the largest of the typ
     TN_OVERFLOW_ERROR    = 4
 } tn_overflow;
 
+typedef enum tn_underflow {     /* a value other than 0 that becomes 0 */
+    TN_UNDERFLOW_ALLOW = 0,
+    TN_UNDERFLOW_ERROR = 1
+} tn_underflow;
+
 typedef enum tn_nan {
     TN_NAN_KEEP  = 0,           /* NaN stays NaN; an error for a type that has none */
     TN_NAN_ZERO  = 1,           /* NaN becomes zero */
@@ -49,6 +54,7 @@ typedef struct tn_cast_options {
     uint64_t    first;          /* index of the first element, for stochastic rounding in pieces */
     float       scale;          /* each value is multiplied by this first, in float32; 0: not */
     unsigned    jobs;           /* threads; 0: one per core */
+    tn_underflow underflow;
 } tn_cast_options;
 
 /* Converts every element of `src` into `dst`: same shape, any strides (in

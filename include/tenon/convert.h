@@ -69,10 +69,10 @@ typedef struct tn_rule {
 } tn_rule;
 
 /* Whether a rule can be read; no file is looked at.  `cast_defaults` (may be NULL) is
- * KEY=VALUE[,KEY=VALUE...] for all casts: round, overflow, nan, seed, complex, mode, rotate, dialect,
- * virtual.  What a rule says itself comes first.  Codes with scales and datatypes saturate: another overflow
- * is refused, and `saturate` too where they do not (compat=mli, N:M of float32, float16 and bfloat16 without
- * scales).
+ * KEY=VALUE[,KEY=VALUE...] for all casts: round, overflow, underflow, nan, seed, complex, mode, rotate,
+ * dialect, virtual.  What a rule says itself comes first.  Codes with scales and datatypes saturate, or
+ * refuse to (error): another overflow is refused, and `saturate` too where they do not (compat=mli, N:M of
+ * float32, float16 and bfloat16 without scales).
  * TN_ERR_ARGUMENT: the text says what is wrong and where; TN_ERR_IO: a table of a datatype cannot be read. */
 TN_API tn_status tn_rule_check(const tn_rule *rule, const char *cast_defaults, tn_error *err);
 
@@ -100,6 +100,17 @@ typedef struct tn_quantize_report {
 } tn_quantize_report;
 typedef void (*tn_quantize_report_fn)(void *context, const tn_quantize_report *quantized);
 
+/* What a plain cast did to a tensor of whose values it made more than 1 % zero, or found more than 1 % beyond
+ * the largest value of the type. */
+typedef struct tn_cast_report {
+    const char *name;               /* after renaming */
+    tn_dtype    dtype;              /* of the new tensor */
+    uint64_t    values;             /* other than 0 */
+    uint64_t    flushed;            /* of them became 0 */
+    uint64_t    saturated;          /* finite ones that were beyond the largest value */
+} tn_cast_report;
+typedef void (*tn_cast_report_fn)(void *context, const tn_cast_report *lost);
+
 typedef struct tn_convert_options {
     size_t             size;    /* sizeof(tn_convert_options), set by the caller */
     const tn_create_options *create;    /* of the output; may be NULL */
@@ -125,6 +136,8 @@ typedef struct tn_convert_options {
     bool               raw_codes;   /* another tool's packed codes, see tn_file_convention(), and their
                                      * scales are plain numbers: rules may change them, `only` may part
                                      * them */
+    tn_cast_report_fn  lost;        /* called for such a tensor, after it; may be NULL */
+    bool               strict;      /* such a tensor is an error: TN_ERR_LOSS */
 } tn_convert_options;
 
 typedef struct tn_convert_result {

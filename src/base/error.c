@@ -185,6 +185,9 @@ static size_t escape_one(char out[16], const uint8_t *s, size_t n, size_t *used)
 {
     size_t len = tn_utf8_length(s[0]);
     *used = 1;
+    out[0] = (char)s[0];
+    if (s[0] >= 0x20 && s[0] < 0x7f && s[0] != '"' && s[0] != '\\')        /* most are */
+        return 1;
     if (len > n || tn_utf8_valid(s, len) != len)
         return (size_t)snprintf(out, 16, "\\x%02x", s[0]);
     if (len == 1) {
@@ -192,12 +195,11 @@ static size_t escape_one(char out[16], const uint8_t *s, size_t n, size_t *used)
         const char *p = s[0] ? strchr(plain, s[0]) : NULL;
         if (p)
             return (size_t)snprintf(out, 16, "\\%c", names[p - plain]);
-        if (s[0] < 0x20 || s[0] == 0x7f)
-            return (size_t)snprintf(out, 16, "\\x%02x", s[0]);
+        return (size_t)snprintf(out, 16, "\\x%02x", s[0]);
     }
     *used = len;
     uint32_t c = decode_utf8(s, len);
-    if (len > 1 && is_hidden(c))
+    if (is_hidden(c))
         return (size_t)snprintf(out, 16, "\\u{%x}", (unsigned)c);
     memcpy(out, s, len);
     return len;

@@ -23,6 +23,7 @@ static tn_status check_options(const tn_cast_options *o, tn_error *err)
     const struct { const char *name; unsigned found, last; } modes[] = {
         { "a rounding", (unsigned)o->round, TN_ROUND_STOCHASTIC },
         { "an overflow", (unsigned)o->overflow, TN_OVERFLOW_ERROR },
+        { "an underflow", (unsigned)o->underflow, TN_UNDERFLOW_ERROR },
         { "a NaN", (unsigned)o->nan, TN_NAN_ERROR },
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
@@ -68,6 +69,8 @@ static unsigned refused_flags(const tn_dtype_info *to, const tn_cast_options *o)
         refused |= TN_ENCODED_OVERFLOW;
     if (o->nan == TN_NAN_ERROR || (o->nan == TN_NAN_KEEP && !nan && to->kind != TN_KIND_BOOL))
         refused |= TN_ENCODED_NAN;
+    if (o->underflow == TN_UNDERFLOW_ERROR)
+        refused |= TN_CAST_FLUSHED;
     return refused;
 }
 
@@ -100,6 +103,16 @@ static tn_number number_of(const tn_cast_plan *plan, uint64_t code)
 static uint64_t define(const tn_cast_plan *plan, uint64_t code, uint64_t index, unsigned *flags)
 {
     return tn_number_encode(plan->to, &plan->args.rules, number_of(plan, code), index, flags);
+}
+
+unsigned tn_cast_flags(const tn_cast_plan *plan, uint64_t code, uint64_t index)
+{
+    unsigned flags = 0;
+    tn_number x = tn_number_decode(plan->from, code),
+              y = tn_number_decode(plan->to, define(plan, code, index, &flags));
+    bool had_value = x.class == TN_NUMBER_FINITE && x.significand,
+         is_zero = y.class == TN_NUMBER_FINITE && !y.significand;
+    return had_value && is_zero && !(flags & TN_ENCODED_OVERFLOW) ? flags | TN_CAST_FLUSHED : flags;
 }
 
 /* --- the plan ------------------------------------------------------------ */
@@ -218,6 +231,8 @@ static tn_status make_plan(tn_cast_plan *plan, const tn_cast_kernels *kernels, t
     };
     plan->first_args.rules = tn_encode_rules_for(tn_dtype_get(TN_FLOAT32), NULL);
     choose_route(plan, kernels, &own);
+    if (plan->refused & TN_CAST_FLUSHED)
+        tn_cast_plan_count(plan, kernels);
     return TN_OK;
 }
 
@@ -395,7 +410,7 @@ static unsigned look_at(const tn_cast_plan *plan, const uint8_t *src, size_t i, 
     unsigned parts = plan->parts == TN_PARTS_BOTH ? 2 : 1;
     for (unsigned k = 0; k < parts && !(flags & plan->refused); k++) {
         uint64_t code = tn_code_get(element, k, bits);
-        define(plan, code, parts * index + k, &flags);
+        flags |= tn_cast_flags(plan, code, parts * index + k);
         *x = number_of(plan, code);
     }
     return flags & plan->refused;
@@ -428,6 +443,8 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
     if (plan->args.has_scale && plan->to->dtype == TN_FLOAT64)
         exceeded = tn_dtype_get(TN_FLOAT32);    /* products are computed in float32 */
     write_value(value, sizeof value, plan->from_dtype, element);
+    if (flags & TN_CAST_FLUSHED)
+        return tn_fail(err, TN_ERR_LOSS, "%s is %s, which becomes 0 in %s", where, value, plan->to_name);
     if (flags & TN_ENCODED_NAN && plan->refuses_every_nan)
         return tn_fail(err, TN_ERR_LOSS, "%s is %s, which the NaN mode refuses", where, value);
     if (flags & TN_ENCODED_NAN)
@@ -466,7 +483,10 @@ tn_status tn_cast_block(const tn_cast_plan *plan, void *dst, const void *src, si
                         uint32_t rank, const int64_t *shape, tn_error *err)
 {
     unsigned flags = cast_any(plan, dst, src, n, plan->first + first);
-    if (flags & plan->refused)
+    tn_cast_lost lost = { 0 };
+    if (plan->refused & TN_CAST_FLUSHED)
+        tn_cast_count(plan, dst, src, n, first, &lost);
+    if (flags & plan->refused || lost.flushed)
         return refuse_first(plan, src, n, first, rank, shape, err);
     return TN_OK;
 }

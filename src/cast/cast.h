@@ -34,8 +34,13 @@ typedef struct tn_cast_plan {
     tn_cast_args args;                /* of the kernel that rounds */
     tn_cast_args first_args;          /* of the kernel before it */
     uint64_t       first;               /* index of the array's first element, for stochastic rounding */
-    unsigned       refused;             /* TN_ENCODED_* bits that are errors */
+    unsigned       refused;             /* TN_ENCODED_* bits and TN_CAST_FLUSHED that are errors */
     bool           refuses_every_nan;   /* else only NaN without a code */
+    bool           has_limits;          /* tn_cast_plan_count() was called, and some values are lost */
+    tn_cast_limits limits;
+    tn_cast_count_fn  count;
+    tn_cast_within_fn source_within, result_within;     /* the second is NULL where results tell nothing */
+    tn_code_range  zero, new_zero, new_last;    /* codes of 0, before and after; of the largest values */
     uint64_t       table[256];
     uint8_t        table_flags[256];
 } tn_cast_plan;
@@ -66,6 +71,18 @@ typedef struct tn_cast_types {
 /* As tn_cast_plan_make() with other kernels. */
 tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_cast_kernels *kernels, tn_cast_types types,
                             const tn_cast_options *options, tn_error *err);
+
+enum { TN_CAST_FLUSHED = 4 };   /* beside the TN_ENCODED_* bits: a value other than 0 became 0 */
+
+/* What happens to one element (or part of a complex one) of this code, by the definition. */
+unsigned tn_cast_flags(const tn_cast_plan *plan, uint64_t code, uint64_t index);
+
+/* Lets tn_cast_count() count.  Takes some microseconds: once for all blocks. */
+void tn_cast_plan_count(tn_cast_plan *plan, const tn_cast_kernels *kernels);
+
+/* Adds what became of n elements, those from number `first` on, that tn_cast_block() cast into dst. */
+void tn_cast_count(const tn_cast_plan *plan, const void *dst, const void *src, size_t n, uint64_t first,
+                   tn_cast_lost *lost);
 
 /* Casts `n` dense elements: those from number `first` on, in row-major order,
  * of an array of this shape.  Both begin on a byte, so blocks of packed types

@@ -267,6 +267,7 @@ static tn_status choose_tensors(tn_plan *c, tn_error *err)
         .view = { .file = c->in, .beside = c->out_path, .walk = &c->walk, .max_bytes = c->o.max_bytes },
         .arena = &c->arena,
         .index_type = c->writer->format->index_type, .reports = c->o.quantized != NULL,
+        .counts = c->o.lost || c->o.strict,
         .names_steps = c->o.plan != NULL,
     };
     TN_TRY(tn_select(&c->selection, c->in, &c->o, &c->walk, &c->arena, err));
@@ -617,6 +618,8 @@ tn_status tn_plan_piece(const tn_plan *plan, size_t i, tn_plan_piece_info *info,
     if (i >= plan->run.npieces)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a piece below %zu but found %zu",
                        plan->run.npieces, i);
+    if (!plan->writer)
+        return tn_fail(err, TN_ERR_ARGUMENT, "it is finished already");
     const tn_piece *p = &plan->run.pieces[i];
     const tn_writer *w = plan->writer;
     const tn_out_entry *e = &w->entries[w->first_entry[p->first]];
@@ -729,7 +732,7 @@ static tn_status make(tn_plan *c, int fd, tn_error *err)
     c->run = (tn_run){ .in = c->in, .out = c->writer, .source = c->walk.tensors, .plans = c->plans,
                        .selection = &c->selection, .place = &c->place, .quiet = &c->quiet,
                        .in_path = c->in_path, .walk = &c->walk, .quantized = c->o.quantized,
-                       .context = c->o.context };
+                       .lost = c->o.lost, .strict = c->o.strict, .context = c->o.context };
     TN_TRY(make_pieces(c, err));
     c->walk.total = tn_run_bytes(&c->run);
     return report_plan(c, err);

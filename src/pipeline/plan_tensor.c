@@ -43,7 +43,8 @@ static tn_status add_decode(planning *p, tn_error *err)
     tn_cast_options o = { .size = sizeof o };
     if (direct)
         o = cast->options;
-    const tn_dequantize_task task = { .to = direct ? cast->dtype : TN_FLOAT32, .cast = &o };
+    const tn_dequantize_task task = { .to = direct ? cast->dtype : TN_FLOAT32, .cast = &o,
+                                      .counts = p->place->counts };
     p->is_cast = direct;
     if (!cast)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
@@ -66,7 +67,7 @@ static tn_status add_dequantize(planning *p, tn_error *err)
     bool direct = !p->joins && !is_quantizing(cast) && tn_dtype_get(cast->dtype)->kind == TN_KIND_FLOAT;
     tn_dequantize_task task = { .to = TN_FLOAT32 };
     if (direct)
-        task = (tn_dequantize_task){ cast->dtype, cast->affine.arithmetic, &cast->options };
+        task = (tn_dequantize_task){ cast->dtype, cast->affine.arithmetic, &cast->options, false };
     p->is_cast = direct;
     return add(p, &tn_step_dequantize, &task, err);
 }
@@ -194,7 +195,9 @@ static tn_quantize_task quantize_task(const planning *p, const tn_affine *affine
     tn_quantize_task task = { .datatype = cast->datatype, .affine = affine, .options = cast->quantize,
                               .scale = cast->scale, .zero = cast->zero,
                               .fakes = cast->is_virtual, .cast = cast->options,
-                              .reports = p->place->reports };
+                              .refused = { cast->options.overflow == TN_OVERFLOW_ERROR,
+                                           cast->options.underflow == TN_UNDERFLOW_ERROR } };
+    task.reports = p->place->reports || task.refused.saturated || task.refused.flushed;
     if (cast->quantized)
         task.name = tn_cast_rule_type(cast);
     task.options.size = sizeof task.options;
@@ -268,6 +271,8 @@ static tn_status find_plan(const planning *p, const tn_cast_plan **plan, tn_erro
             return tn_fail_nomem(err);
         status = tn_cast_plan_make(made, rule->dtype, p->view->parts[0].array.dtype, TN_HOST_ORDER,
                                    &rule->options, err);
+        if (!status && p->place->counts)
+            tn_cast_plan_count(made, tn_cast_kernels_get());
         *known = status ? NULL : made;
     }
     *plan = *known;
@@ -278,7 +283,7 @@ static tn_status find_plan(const planning *p, const tn_cast_plan **plan, tn_erro
 static tn_status add_cast(planning *p, tn_error *err)
 {
     const tn_cast_rule *rule = p->rules->cast;
-    tn_cast_task task = { .to = rule->dtype, .options = &rule->options };
+    tn_cast_task task = { .to = rule->dtype, .options = &rule->options, .counts = p->place->counts };
     tn_dtype from = p->view->parts[0].array.dtype;
     if (p->is_cast)
         return TN_OK;
@@ -743,6 +748,8 @@ tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_aren
     plan->makes_parts = makes_parts(v);
     plan->is_formed = tn_find_step(v, &tn_step_form) != NULL;
     plan->is_new = plan->rules.origin || plan->makes_parts || plan->tensor.form != tn_stored_tensor(v)->form;
+    plan->is_counted = place->counts && !tn_find_step(v, &tn_step_encode) &&
+                       !tn_find_step(v, &tn_step_quantize) && !tn_find_step(v, &tn_step_requantize);
     if (place->names_steps)
         TN_NEED(plan->steps = steps_of(v, arena), err);
     return place->reports ? describe_report(v, arena, plan, err) : TN_OK;

@@ -35,6 +35,7 @@ typedef struct tn_plan_place {
     tn_arena     *arena;            /* of cast plans */
     tn_dtype      index_type;       /* the only one that the output has for coordinates, or TN_UNKNOWN */
     bool          reports;          /* somebody wants to know what quantizing does */
+    bool          counts;           /* and what casts lose */
     bool          names_steps;      /* and what the steps are */
 } tn_plan_place;
 
@@ -92,6 +93,7 @@ typedef struct tn_tensor_plan {
     bool            is_made;        /* the first part is made by blocks; else it is streamed */
     bool            makes_parts;    /* and so are the others */
     bool            is_quantized;   /* blocks report what quantizing did, and somebody asks for it */
+    bool            is_counted;     /* blocks report what a cast loses, and somebody asks for it */
     uint64_t        source_bytes;   /* decoded, of all that it is made of */
     uint64_t        searched;       /* bytes that a search for scales tells the walk of, unless one thread
                                      * makes it */

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "tensor/code.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,13 +29,43 @@ enum {
 
 /* ---- joining, in order ---- */
 
-static void tell(const tn_engine *m, const tn_subject *s, const tn_quantize_stats *stats)
+static bool is_much(uint64_t lost, uint64_t values)
+{
+    return lost > values / 100;
+}
+
+/* A cast that made too many values 0, or found them beyond the largest. */
+static tn_status tell_lost(const tn_engine *m, const char *name, const tn_tensor_plan *plan,
+                           const tn_quantize_stats *stats, tn_error *err)
+{
+    const tn_cast_report r = { .name = name, .dtype = plan->tensor.dtype, .values = stats->values,
+                               .flushed = stats->flushed, .saturated = stats->saturated };
+    bool flushed = is_much(r.flushed, r.values);
+    if (!flushed && !is_much(r.saturated, r.values))
+        return TN_OK;
+    if (m->run->lost)
+        m->run->lost(m->run->context, &r);
+    if (!m->run->strict)
+        return TN_OK;
+    tn_status status = tn_fail(err, TN_ERR_LOSS, "%" PRIu64 " of %" PRIu64 " values other than 0 %s %s",
+                               flushed ? r.flushed : r.saturated, r.values,
+                               flushed ? "become 0 in" : "are beyond the largest value of",
+                               tn_dtype_get(r.dtype)->name);
+    return tn_in_file(tn_in_tensor(status, name, err), m->run->in_path, err);
+}
+
+static tn_status tell(const tn_engine *m, const tn_subject *s, const tn_quantize_stats *stats, tn_error *err)
 {
     const tn_tensor_plan *plan = tn_plan_of(m, s);
-    if (m->run->quantized && plan && plan->is_quantized && tn_entry_at(m, s->first)->part == 0)
-        tn_plan_tell(tn_source_of(m, s), plan,
-                     tn_selected_name(m->run->selection, tn_entry_at(m, s->first)->tensor), stats,
-                     m->run->quantized, m->run->context);
+    const tn_out_entry *e = tn_entry_at(m, s->first);
+    if (!plan || e->part)
+        return TN_OK;
+    const char *name = tn_selected_name(m->run->selection, e->tensor);
+    if (plan->is_counted)
+        return tell_lost(m, name, plan, stats, err);
+    if (m->run->quantized && plan->is_quantized)
+        tn_plan_tell(tn_source_of(m, s), plan, name, stats, m->run->quantized, m->run->context);
+    return TN_OK;
 }
 
 /* All stored bytes of the next entry in order, or of one that has a place. */
@@ -69,7 +100,7 @@ static tn_status join_small(tn_engine *m, const tn_item *item, const tn_made *r,
             from += direct ? 0 : o->size;
             *done += tn_entry_at(m, i)->nbytes;
         }
-        tell(m, s, &r->stats[k]);
+        TN_TRY(tell(m, s, &r->stats[k], err));
     }
     return TN_OK;
 }
@@ -171,8 +202,7 @@ static tn_status end_subject(tn_engine *m, tn_subject *s, tn_error *err)
         tn_writer_commit(m->out, i, &m->digests[k++]);
     if (!s->direct)
         TN_TRY(write_all_waiting(m, s, err));
-    tell(m, s, &m->stats);
-    return TN_OK;
+    return tell(m, s, &m->stats, err);
 }
 
 static tn_status join_blocks(tn_engine *m, const tn_item *item, const tn_made *r, uint64_t *done,
@@ -517,7 +547,7 @@ static tn_status join_pieces(tn_engine *m, size_t i, tn_error *err)
             tn_digest_join(&made->out[part], &all[k].blocks->out[part], all[k].blocks->nout[part]);
         tn_writer_commit(m->out, e, &made->out[part]);
     }
-    tell(m, &s, &made->stats);
+    TN_TRY(tell(m, &s, &made->stats, err));
     const tn_tensor *t = tn_source_of(m, &s);
     if (made->in.kind == TN_CHECKSUM_NONE)
         return TN_OK;

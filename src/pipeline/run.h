@@ -38,7 +38,9 @@ typedef struct tn_run {
     tn_piece               *pieces;         /* all of them */
     size_t                  npieces;
     tn_quantize_report_fn   quantized;      /* told of tensors that get codes of a datatype; may be NULL */
-    void                   *context;        /* of quantized */
+    tn_cast_report_fn       lost;           /* told of casts that lose much; may be NULL */
+    bool                    strict;         /* these are errors */
+    void                   *context;        /* of quantized and lost */
 } tn_run;
 
 /* Whether bytes of an entry are moved by the engine; else it is tied to another, or in memory. */

@@ -374,7 +374,7 @@ tn_status tn_view_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w
         status = v->step->apply ? v->step->apply(v, first, in, n, out, err)
                                 : v->step->make(v, first, n, w, out, err);
     if (!status && v->step->report)
-        v->step->report(v, first, in, n, out, w);
+        status = v->step->report(v, first, in, n, out, w, err);
     *bytes = out;
     return status;
 }
@@ -518,7 +518,7 @@ static tn_status apply_to_block(const tn_view *v, uint64_t block, tn_worker *w, 
     if (!status)
         status = v->step->apply(v, first, out[0].bytes, (size_t)n, to, err);
     if (!status && v->step->report)
-        v->step->report(v, first, out[0].bytes, (size_t)n, to, w);
+        status = v->step->report(v, first, out[0].bytes, (size_t)n, to, w, err);
     out[0] = (tn_part_bytes){ to, tn_packed_byte(first, v->bits), tn_packed_bytes(n, v->bits) };
     return status;
 }

@@ -98,9 +98,9 @@ typedef struct tn_step {
     /* One of these.  Elementwise: n elements of the input into as many. */
     tn_status (*apply)(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
                        tn_error *err);
-    /* Adds to w->report what apply() did to elements; may be NULL. */
-    void      (*report)(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, const uint8_t *out,
-                        tn_worker *w);
+    /* Adds to w->report what apply() did to elements, or refuses it; may be NULL. */
+    tn_status (*report)(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, const uint8_t *out,
+                        tn_worker *w, tn_error *err);
     /* Elements [first, first + n) into `out`; `first` is a multiple of 8. */
     tn_status (*make)(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out, tn_error *err);
     /* Blocks of a result; *out has one item per part, empty where a part has none of the block. */

@@ -14,10 +14,10 @@ t convert s.safetensors o.zt --cast a.bias=i8,per=tensor
 tenon convert -q s.safetensors codes.zt --only a.weight --cast i8,per=tensor
 t convert -n codes.zt o.zt --cast i8,per=tensor
 t convert -n codes.zt o.zt --cast i16
-t convert s.safetensors o.zt --cast a.weight=i8,per=tensor,scale=0.1 --overflow error
-t convert s.safetensors o.zt --cast a.weight=fx8,frac=7 --overflow error
-t convert s.safetensors o.zt --cast a.weight=fx8,frac=7 --cast a.bias=u8 --overflow error
+t convert s.safetensors o.zt --cast a.weight=i8,per=tensor,scale=0.1 --overflow inf
+t convert s.safetensors o.zt --cast a.weight=fx8,frac=7 --overflow inf
+t convert s.safetensors o.zt --cast a.weight=fx8,frac=7 --cast a.bias=u8 --overflow inf
 t convert s.safetensors o.zt --cast a.weight=fx8,frac=7 --cast a.bias=u8,overflow=error
-t convert s.safetensors o.zt --cast a.weight=mxfp4 --overflow error --scale-mode mse
+t convert s.safetensors o.zt --cast a.weight=mxfp4 --overflow inf --scale-mode mse
 t convert -n s.safetensors o.zt --cast a.weight=fx8,frac=7 --overflow saturate
 ls

@@ -241,13 +241,85 @@ static void codes_whose_values_leave_float32_are_no_infinities_in_silence(void)
     holds("out.zt", want, sizeof want);
 }
 
+/* 200 values, of which 3 become 0 and 2 are beyond the largest of int8; then more of either. */
+static void write_small_values(unsigned zeros, unsigned large)
+{
+    static float some[200];
+    const simple tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 1, .shape = { 200 }, .data = some };
+    for (unsigned i = 0; i < 200; i++)
+        some[i] = i < zeros ? 0.25f : i < zeros + large ? -300 : 7;
+    write_file("in.zt", (tn_create_options){ .replace = true }, &tensor, 1);
+}
+
+static void count_lost(void *context, const tn_cast_report *lost)
+{
+    CHECK(strcmp(lost->name, "t") == 0);
+    *(tn_cast_report *)context = *lost;
+}
+
+static tn_status convert_counted(const char *cast, bool strict, tn_cast_report *lost, tn_error *err)
+{
+    const tn_rule rule = { "cast", cast };
+    const tn_create_options create = { .size = sizeof create, .replace = true };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &rule, .nrules = 1,
+                                   .lost = count_lost, .context = lost, .strict = strict };
+    tn_file *in = open_file("in.zt");
+    *lost = (tn_cast_report){ 0 };
+    tn_status status = tn_convert(in, in_folder("out.zt").text, &o, NULL, err);
+    tn_close(in);
+    return status;
+}
+
+static void a_cast_that_loses_more_than_a_hundredth_is_told(void)
+{
+    tn_cast_report lost;
+    tn_error err;
+    write_small_values(2, 2);
+    CHECK(convert_counted("int8", true, &lost, NULL) == TN_OK && !lost.name);
+    write_small_values(3, 2);
+    CHECK(convert_counted("int8", false, &lost, NULL) == TN_OK);
+    CHECK(lost.dtype == TN_INT8 && lost.values == 200 && lost.flushed == 3 && lost.saturated == 2);
+    CHECK(unlink(in_folder("out.zt").text) == 0);
+    CHECK(convert_counted("int8", true, &lost, &err) == TN_ERR_LOSS);
+    CHECK(strstr(line_of(&err), "tensor \"t\": 3 of 200 values other than 0 become 0 in int8"));
+    CHECK(access(in_folder("out.zt").text, F_OK) != 0);
+    write_small_values(0, 3);
+    CHECK(convert_counted("int8", true, &lost, &err) == TN_ERR_LOSS && lost.saturated == 3);
+    CHECK(strstr(line_of(&err), "3 of 200 values other than 0 are beyond the largest value of int8"));
+    CHECK(convert_counted("f16", true, &lost, NULL) == TN_OK && !lost.name);
+    CHECK(convert_counted("int8,per=tensor", true, &lost, NULL) == TN_OK && !lost.name);
+}
+
+static void codes_with_scales_may_refuse_what_they_lose(void)
+{
+    static const struct { const char *cast, *why; } cases[] = {
+        { "int8,per=tensor,underflow=error", "3 of 200 values become 0" },
+        { "int8,per=tensor,scale=1,overflow=error", "2 of 200 values are beyond the largest number" },
+        { "fx8,frac=0,overflow=error", "2 of 200 values are beyond the largest number" },
+        { "fx8,frac=-1,underflow=error", "3 of 200 values become 0" },
+        { "int8_F,underflow=error", "3 of 200 values become 0" },
+        { "mxfp4,virtual=yes,underflow=error", "values become 0" },
+    };
+    tn_cast_report lost;
+    tn_error err;
+    write_small_values(3, 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tn_status status = convert_counted(cases[i].cast, false, &lost, &err);
+        if (status != TN_ERR_LOSS || !strstr(line_of(&err), cases[i].why))
+            fail_msg("%s: %d %s", cases[i].cast, status, line_of(&err));
+    }
+    write_small_values(0, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK(convert_counted(cases[i].cast, false, &lost, NULL) == TN_OK);
+}
+
 static void what_no_text_would_allow_no_rule_may_ask_for(void)
 {
     static const tn_rule rule = { "cast", "fx8,frac=0" };
     tn_error err = { .text = "" };
-    CHECK(convert_floats(&rule, 1, "overflow=error", &err) == TN_ERR_ARGUMENT &&
+    CHECK(convert_floats(&rule, 1, "overflow=inf", &err) == TN_ERR_ARGUMENT &&
           strstr(line_of(&err), "codes with scales saturate"));
-    CHECK(convert_floats(&rule, 1, "overflow=error", NULL) == TN_ERR_ARGUMENT);
+    CHECK(convert_floats(&rule, 1, "overflow=nan", NULL) == TN_ERR_ARGUMENT);
     CHECK(convert_floats(&rule, 1, "overflow=default", NULL) == TN_OK);
     CHECK(unlink(in_folder("out.zt").text) == 0);
     CHECK(convert_floats(&rule, 1, "overflow", &err) == TN_ERR_ARGUMENT);
@@ -303,6 +375,8 @@ int main(void)
         IN_FOLDER(options_count_for_tensors_that_have_the_type),
         IN_FOLDER(values_of_codes_are_cast_as_the_rule_says),
         IN_FOLDER(codes_whose_values_leave_float32_are_no_infinities_in_silence),
+        IN_FOLDER(a_cast_that_loses_more_than_a_hundredth_is_told),
+        IN_FOLDER(codes_with_scales_may_refuse_what_they_lose),
         IN_FOLDER(what_no_text_would_allow_no_rule_may_ask_for),
         IN_FOLDER(the_callers_floating_point_environment_changes_nothing),
     };

@@ -66,18 +66,18 @@ static void what_the_text_does_not_say_comes_from_the_defaults(void)
 
 static void codes_with_scales_take_no_default_for_overflow_but_what_they_do(void)
 {
-    static const tn_overflow all[] = { TN_OVERFLOW_DEFAULT, TN_OVERFLOW_SATURATE, TN_OVERFLOW_INF,
-                                       TN_OVERFLOW_NAN, TN_OVERFLOW_ERROR };
-    static const char *const words[] = { "default", "saturate", "inf", "nan", "error" };
+    static const tn_overflow all[] = { TN_OVERFLOW_DEFAULT, TN_OVERFLOW_ERROR, TN_OVERFLOW_SATURATE,
+                                       TN_OVERFLOW_INF, TN_OVERFLOW_NAN };
+    static const char *const words[] = { "default", "error", "saturate", "inf", "nan" };
     static const struct { const char *text, *fact; unsigned taken; } cases[] = {
-        { "fx8,frac=7", "codes with scales saturate", 2 },         { "fx16", "codes with scales saturate",
-                                                                     2 },
-        { "sa8", "codes with scales saturate", 2 }, { "sa32,scale=1", "codes with scales saturate", 2 },
-        { "int8,per=tensor,scale=0.5", "codes with scales saturate", 2 },
-        { "uint8,per=channel,axis=0", "codes with scales saturate", 2 },
-        { "fx8,compat=mli", "compat=mli overflows as MLI does", 1 }, { "mxfp4", "a datatype saturates", 2 },
-        { "mxfp4,virtual=yes", "a datatype saturates", 2 },        { "e4m3fn|n2m4", "a datatype saturates",
-                                                                     2 },
+        { "fx8,frac=7", "codes with scales saturate", 3 },         { "fx16", "codes with scales saturate",
+                                                                     3 },
+        { "sa8", "codes with scales saturate", 3 }, { "sa32,scale=1", "codes with scales saturate", 3 },
+        { "int8,per=tensor,scale=0.5", "codes with scales saturate", 3 },
+        { "uint8,per=channel,axis=0", "codes with scales saturate", 3 },
+        { "fx8,compat=mli", "compat=mli overflows as MLI does", 2 }, { "mxfp4", "a datatype saturates", 3 },
+        { "mxfp4,virtual=yes", "a datatype saturates", 3 },        { "e4m3fn|n2m4", "a datatype saturates",
+                                                                     3 },
         { "float16|n2m4", "N:M without scales overflows as casts do by default", 1 },
         { "f16", "", 5 },                                          { "2:4", "", 5 },
     };
@@ -114,10 +114,10 @@ static void messages_point_at_the_place(void)
     bad("f32,", "\"\" at character 5 is no KEY=VALUE");
     bad("f32,up", "\"up\" at character 5 is no KEY=VALUE");
     bad("f32,round=up,,nan=keep", "\"\" at character 14 is no KEY=VALUE");
-    bad("f32,rounds=up", "\"rounds\" at character 5 is no key of an element type (round, overflow, nan, "
+    bad("f32,rounds=up", "\"rounds\" at character 5 is no key of an element type (round, overflow, underflow, nan, "
                          "seed, times, complex, per, axis, zero, percentile, scale, mode, "
                    "rotate, virtual, compat)");
-    bad("f32,=up", "\"\" at character 5 is no key of an element type (round, overflow, nan, seed, times, "
+    bad("f32,=up", "\"\" at character 5 is no key of an element type (round, overflow, underflow, nan, seed, times, "
                    "complex, per, axis, zero, percentile, scale, mode, "
                    "rotate, virtual, compat)");
     bad("f32,round=up,round=up", "\"round\" at character 14 is there a second time");
@@ -135,7 +135,7 @@ static void messages_point_at_the_place(void)
     bad("f32,seed=", "\"\" at character 10 is no number from 0 to 18446744073709551615");
     bad("\x1b[2J=x",
         "unknown type \"x\" at character 6 (type)");
-    bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key of an element type (round, overflow, nan, "
+    bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key of an element type (round, overflow, underflow, nan, "
                            "seed, times, complex, per, axis, zero, percentile, scale, mode, "
                    "rotate, virtual, compat)");
 }
@@ -231,7 +231,7 @@ static void keys_of_scales_must_go_together(void)
     bad("int8,per=channel", "per=channel and axis=DIMENSION go together");
     bad("int8,per=tensor,axis=0", "per=channel and axis=DIMENSION go together");
     bad("int8,per=tensor,times=2",
-        "times, overflow and complex are not for codes with scales, which saturate");
+        "times and complex are not for codes with scales");
     bad("int8,per=tensor,scale=1,percentile=99", "a scale is given or found by a percentile, not both");
     bad("int8,per=tensor,zero=3", "a zero point by number needs a scale too");
     bad("int8,per=tensor,zero=0", "a zero point by number needs a scale too");

@@ -138,8 +138,9 @@ static void a_bad_datatype_is_pointed_at(void)
 static void a_bad_key_of_a_datatype_is_pointed_at(void)
 {
     static const char keys[] =
-        " is no key of a datatype (round, nan, seed, mode, percentile, store, dialect, rotate, virtual)";
-    static const char *const others[] = { "overflow", "times", "complex", "per", "axis", "zero", "frac",
+        " is no key of a datatype (round, overflow, underflow, nan, seed, mode, percentile, store, dialect, "
+        "rotate, virtual)";
+    static const char *const others[] = { "keep", "times", "complex", "per", "axis", "zero", "frac",
                                           "scale", "modes", "" };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         char text[60], why[200];

@@ -85,12 +85,12 @@ static void a_given_scale_that_mli_cannot_hold_names_its_neighbours(void)
 static void keys_belong_to_their_type(void)
 {
     static const char fixed[] =
-        "no key of fx8 and fx16 (frac, mode, percentile, round, nan, seed, rotate, virtual, compat)";
+        "no key of fx8 and fx16 (frac, mode, percentile, round, overflow, underflow, nan, seed, rotate, virtual, compat)";
     static const char affine[] =
-        "no key of sa8 and sa32 (per, axis, zero, percentile, scale, mode, round, nan, seed, rotate, virtual, compat)";
+        "no key of sa8 and sa32 (per, axis, zero, percentile, scale, mode, round, overflow, underflow, nan, seed, rotate, virtual, compat)";
     static const char *const not_fixed[] = { "per=tensor", "axis=0", "zero=0", "store=packed", "scale=1",
-                                             "times=2", "overflow=inf", "dialect=ocp" };
-    static const char *const not_affine[] = { "frac=auto", "times=2", "overflow=inf", "complex=real",
+                                             "times=2", "complex=real", "dialect=ocp" };
+    static const char *const not_affine[] = { "frac=auto", "times=2", "store=packed", "complex=real",
                                               "store=packed", "dialect=ocp" };
     char text[64], why[240];
     for (size_t i = 0; i < sizeof not_fixed / sizeof *not_fixed; i++) {
@@ -105,10 +105,10 @@ static void keys_belong_to_their_type(void)
                  not_affine[i], affine);
         bad(text, why);
     }
-    bad("int8,frac=3", "\"frac\" at character 6 is no key of an element type (round, overflow, nan, seed, "
+    bad("int8,frac=3", "\"frac\" at character 6 is no key of an element type (round, overflow, underflow, nan, seed, "
                        "times, complex, per, axis, zero, "
                        "percentile, scale, mode, rotate, virtual, compat)");
-    bad("mxfp4,frac=3", "\"frac\" at character 7 is no key of a datatype (round, nan, seed, mode, "
+    bad("mxfp4,frac=3", "\"frac\" at character 7 is no key of a datatype (round, overflow, underflow, nan, seed, mode, "
                         "percentile, store, dialect, rotate, virtual)");
     bad("sa16", "unknown type \"sa16\" at character 1 (type)");
     bad("fx32", "unknown type \"fx32\" at character 1: did you mean \"f32\"? (type)");

@@ -2,7 +2,7 @@
  *
  * Common types of weights have short loops; all others use the definition,
  * element by element. */
-#include "kernels/cast/table.h"
+#include "kernels/cast/count.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -307,4 +307,5 @@ void tn_cast_kernels_init_scalar(tn_cast_kernels *k)
         .f32_to_f64 = f32_to_f64,
         .swap = tn_swap_bytes,
     };
+    set_counters(k);
 }

@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "tensor/array.h"
-#include "kernels/cast/table.h"
+#include "kernels/cast/count.h"
 #include "kernels/stream.h"
 
 enum {
@@ -670,4 +670,5 @@ void LEVEL(tn_cast_kernels_init)(tn_cast_kernels *k)
     k->from_f32[TN_INT32] = f32_to_TN_INT32;
     EACH_DIRECT(SET_DIRECT)
     k->swap = swap;
+    set_counters(k);
 }

@@ -22,6 +22,8 @@ static const tn_rule_word overflows[] = {
     { "default", TN_OVERFLOW_DEFAULT }, { "saturate", TN_OVERFLOW_SATURATE }, { "inf", TN_OVERFLOW_INF },
     { "nan", TN_OVERFLOW_NAN },         { "error", TN_OVERFLOW_ERROR },       { NULL, 0 }
 };
+static const tn_rule_word underflows[] = { { "allow", TN_UNDERFLOW_ALLOW }, { "error", TN_UNDERFLOW_ERROR },
+                                           { NULL, 0 } };
 static const tn_rule_word nans[] = { { "keep", TN_NAN_KEEP }, { "zero", TN_NAN_ZERO },
                                      { "error", TN_NAN_ERROR }, { NULL, 0 } };
 static const tn_rule_word complexes[] = { { "real", 1 }, { NULL, 0 } };
@@ -63,7 +65,7 @@ static bool take_float(tn_text value, float *number)
 enum { ELEMENTS = 1, DATATYPE = 2, SPARSE = 4, FIXED = 8, AFFINE = 16, CODES = FIXED | AFFINE };
 
 enum {
-    KEY_ROUND, KEY_OVERFLOW, KEY_NAN, KEY_SEED, KEY_TIMES, KEY_COMPLEX,
+    KEY_ROUND, KEY_OVERFLOW, KEY_UNDERFLOW, KEY_NAN, KEY_SEED, KEY_TIMES, KEY_COMPLEX,
     KEY_PER, KEY_AXIS, KEY_ZERO, KEY_PERCENTILE, KEY_SCALE,
     KEY_MODE, KEY_STORE, KEY_DIALECT, KEY_ROTATE, KEY_VIRTUAL, KEY_FRAC, KEY_COMPAT, KEYS,
     AXIS_IS_DUE = KEYS, ZERO_BY_NUMBER          /* what else has been seen */
@@ -76,8 +78,9 @@ static const struct {
 } keys[KEYS] = {
     [KEY_ROUND] = { "round", ELEMENTS | DATATYPE | CODES, rounds,
                     "no rounding (even, away, zero, half_up, trunc, up, down, stochastic)" },
-    [KEY_OVERFLOW] = { "overflow", ELEMENTS, overflows,
+    [KEY_OVERFLOW] = { "overflow", ELEMENTS | DATATYPE | CODES, overflows,
                        "no way to overflow (default, saturate, inf, nan, error)" },
+    [KEY_UNDERFLOW] = { "underflow", ELEMENTS | DATATYPE | CODES, underflows, "neither allow nor error" },
     [KEY_NAN] = { "nan", ELEMENTS | DATATYPE | CODES, nans, "nothing to do with NaN (keep, zero, error)" },
     [KEY_SEED] = { "seed", ELEMENTS | DATATYPE | CODES, NULL, "no number from 0 to 18446744073709551615" },
     [KEY_TIMES] = { "times", ELEMENTS, NULL, "no number that float32 holds, other than 0" },
@@ -144,6 +147,7 @@ static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
     switch (key) {
     case KEY_ROUND:    o->round = (tn_round)found; rule->round_given = true; return true;
     case KEY_OVERFLOW: o->overflow = (tn_overflow)found; return true;
+    case KEY_UNDERFLOW: o->underflow = (tn_underflow)found; return true;
     case KEY_NAN:      o->nan = (tn_nan)found; return true;
     case KEY_COMPLEX:  o->drop_imaginary = true; return true;
     case KEY_SEED:     return tn_rule_number(value, &o->seed);
@@ -167,25 +171,22 @@ static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
 
 static tn_status no_such_key(const tn_rule_reading *r, tn_text key)
 {
+    static const char of_datatype[] = "no key of a datatype (round, overflow, underflow, nan, seed, mode, "
+                                      "percentile, store, dialect, rotate, virtual)",
+                      of_sparse[] = "no key of N:M (virtual)",
+                      of_fixed[] = "no key of fx8 and fx16 (frac, mode, percentile, round, overflow, "
+                                   "underflow, nan, seed, rotate, virtual, compat)",
+                      of_affine[] = "no key of sa8 and sa32 (per, axis, zero, percentile, scale, mode, "
+                                    "round, overflow, underflow, nan, seed, rotate, virtual, compat)",
+                      of_elements[] = "no key of an element type (round, overflow, underflow, nan, seed, "
+                                      "times, complex, per, axis, zero, percentile, scale, mode, rotate, "
+                                      "virtual, compat)";
     switch (r->makes) {
-    case DATATYPE:
-        return tn_rule_fail(r, key,
-                            "no key of a datatype (round, nan, seed, mode, percentile, store, dialect, "
-                            "rotate, virtual)");
-    case SPARSE:
-        return tn_rule_fail(r, key, "no key of N:M (virtual)");
-    case FIXED:
-        return tn_rule_fail(r, key,
-                            "no key of fx8 and fx16 (frac, mode, percentile, round, nan, seed, rotate, "
-                            "virtual, compat)");
-    case AFFINE:
-        return tn_rule_fail(
-            r, key, "no key of sa8 and sa32 (per, axis, zero, percentile, scale, mode, round, nan, seed, "
-                    "rotate, virtual, compat)");
-    default:
-        return tn_rule_fail(r, key,
-                            "no key of an element type (round, overflow, nan, seed, times, complex, per, "
-                            "axis, zero, percentile, scale, mode, rotate, virtual, compat)");
+    case DATATYPE: return tn_rule_fail(r, key, of_datatype);
+    case SPARSE:   return tn_rule_fail(r, key, of_sparse);
+    case FIXED:    return tn_rule_fail(r, key, of_fixed);
+    case AFFINE:   return tn_rule_fail(r, key, of_affine);
+    default:       return tn_rule_fail(r, key, of_elements);
     }
 }
 
@@ -298,8 +299,8 @@ static tn_status check_keys(const tn_rule_reading *r, const tn_cast_rule *rule)
         wrong = "mode, rotate and virtual need per=tensor or per=channel: an element type has no scales";
     else if (channel != seen(r, KEY_AXIS))
         wrong = "per=channel and axis=DIMENSION go together";
-    else if (rule->quantized && (seen(r, KEY_TIMES) || seen(r, KEY_OVERFLOW) || seen(r, KEY_COMPLEX)))
-        wrong = "times, overflow and complex are not for codes with scales, which saturate";
+    else if (rule->quantized && (seen(r, KEY_TIMES) || seen(r, KEY_COMPLEX)))
+        wrong = "times and complex are not for codes with scales";
     else if (seen(r, KEY_PERCENTILE) && seen(r, KEY_SCALE))
         wrong = "a scale is given or found by a percentile, not both";
     else if (seen(r, KEY_MODE) && seen(r, KEY_SCALE))
@@ -369,7 +370,8 @@ static tn_status check_overflow(const tn_cast_rule *rule, tn_error *err)
         fact = "a datatype saturates";
     else if (mli)
         fact = "compat=mli overflows as MLI does";
-    if (overflow == TN_OVERFLOW_DEFAULT || (overflow == TN_OVERFLOW_SATURATE && !exact && !mli))
+    if (overflow == TN_OVERFLOW_DEFAULT || (overflow == TN_OVERFLOW_SATURATE && !exact && !mli) ||
+        (overflow == TN_OVERFLOW_ERROR && !exact))
         return TN_OK;
     return tn_fail(err, TN_ERR_ARGUMENT,
                    "%s, and overflow %s is for element types only: say it in their rules, as in "
@@ -586,9 +588,9 @@ void tn_cast_rule_free(tn_cast_rule *rule)
 
 static bool is_default(unsigned key)
 {
-    static const unsigned all = 1u << KEY_ROUND | 1u << KEY_OVERFLOW | 1u << KEY_NAN | 1u << KEY_SEED |
-                                1u << KEY_COMPLEX | 1u << KEY_MODE | 1u << KEY_ROTATE | 1u << KEY_DIALECT |
-                                1u << KEY_VIRTUAL;
+    static const unsigned all = 1u << KEY_ROUND | 1u << KEY_OVERFLOW | 1u << KEY_UNDERFLOW | 1u << KEY_NAN |
+                                1u << KEY_SEED | 1u << KEY_COMPLEX | 1u << KEY_MODE | 1u << KEY_ROTATE |
+                                1u << KEY_DIALECT | 1u << KEY_VIRTUAL;
     return key < KEYS && all >> key & 1;
 }
 
@@ -604,8 +606,8 @@ tn_status tn_cast_defaults_parse(const char *text, tn_cast_rule *defaults, tn_er
         while (i < KEYS && !tn_text_is(key, keys[i].name))
             i++;
         if (!is_default(i))
-            return tn_rule_fail(&r, key, "no key of all casts (round, overflow, nan, seed, complex, mode, "
-                                         "rotate, dialect, virtual)");
+            return tn_rule_fail(&r, key, "no key of all casts (round, overflow, underflow, nan, seed, "
+                                         "complex, mode, rotate, dialect, virtual)");
         if (r.seen >> i & 1)
             return tn_rule_fail(&r, key, "there a second time");
         r.seen |= 1u << i;

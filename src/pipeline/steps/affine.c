@@ -57,6 +57,7 @@ typedef struct quantizing {
      * REPORTED times the lowest and the highest code. */
     tn_affine_plan     *values, *before;
     uint8_t            *last[2];
+    tn_refused          refused;
 } quantizing;
 
 /* The scale that is given, or that of no values. */
@@ -142,8 +143,19 @@ static void report_some(const quantizing *q, uint64_t first, size_t n, const uin
     tn_values_report(x + skip, y + skip, low + skip, high + skip, n - skip, &w->report);
 }
 
-static void report(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, const uint8_t *out,
-                   tn_worker *w)
+tn_status tn_check_refused(tn_refused refused, const tn_quantize_stats *r, tn_error *err)
+{
+    if (refused.saturated && r->saturated)
+        return tn_fail(err, TN_ERR_LOSS, "%llu of %llu values are beyond the largest number of their scale",
+                       (unsigned long long)r->saturated, (unsigned long long)r->values);
+    if (refused.flushed && r->flushed)
+        return tn_fail(err, TN_ERR_LOSS, "%llu of %llu values become 0", (unsigned long long)r->flushed,
+                       (unsigned long long)r->values);
+    return TN_OK;
+}
+
+static tn_status report(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, const uint8_t *out,
+                        tn_worker *w, tn_error *err)
 {
     const quantizing *q = v->state;
     for (size_t i = 0; i < n && q->values; i += REPORTED) {
@@ -151,6 +163,7 @@ static void report(const tn_view *v, uint64_t first, const uint8_t *in, size_t n
         report_some(q, first + i, some, in + tn_packed_byte(i, v->input->bits),
                     out + tn_packed_byte(i, v->bits), w);
     }
+    return tn_in_tensor(tn_check_refused(q->refused, &w->report, err), v->tensor.name, err);
 }
 
 /* ---- values into codes ---- */
@@ -175,6 +188,7 @@ static quantizing *new_quantizing(tn_view *v, const tn_quantize_task *task)
     if (q) {
         q->affine = *task->affine;
         q->options = task->options;
+        q->refused = task->refused;
     }
     return q;
 }

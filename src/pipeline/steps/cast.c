@@ -20,6 +20,8 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
         if (!own)
             return tn_fail_nomem(err);
         status = tn_cast_plan_make(own, task->to, v->parts[0].array.dtype, TN_HOST_ORDER, task->options, err);
+        if (!status && task->counts)
+            tn_cast_plan_count(own, tn_cast_kernels_get());
         plan = own;
     }
     v->state = (void *)(uintptr_t)plan;
@@ -35,10 +37,30 @@ static tn_status apply(const tn_view *v, uint64_t first, const uint8_t *in, size
     return tn_view_moved(v, status, err);
 }
 
+void tn_report_lost(const tn_cast_plan *plan, const void *out, const void *in, size_t n, uint64_t first,
+                    tn_worker *w)
+{
+    tn_cast_lost lost = { 0 };
+    if (plan->has_limits)
+        tn_cast_count(plan, out, in, n, first, &lost);
+    w->report.values += lost.values;
+    w->report.flushed += lost.flushed;
+    w->report.saturated += lost.saturated;
+}
+
+static tn_status report(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, const uint8_t *out,
+                        tn_worker *w, tn_error *err)
+{
+    (void)err;
+    tn_report_lost(v->state, out, in, n, first, w);
+    return TN_OK;
+}
+
 static bool is_steady(const tn_view *v)
 {
     (void)v;
     return true;
 }
 
-const tn_step tn_step_cast = { .name = "cast", .describe = describe, .apply = apply, .is_steady = is_steady };
+const tn_step tn_step_cast = { .name = "cast", .describe = describe, .apply = apply, .report = report,
+                               .is_steady = is_steady };

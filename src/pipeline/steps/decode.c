@@ -13,6 +13,7 @@
 typedef struct decode_as {
     tn_dtype        to;
     tn_cast_options options;
+    bool            counts;     /* what is lost is reported */
 } decode_as;
 
 typedef struct decoding {
@@ -57,6 +58,7 @@ typedef struct wanted {
     const tn_decoder *decoder;
     uint64_t          first, end;
     uint8_t          *out;
+    tn_worker        *worker;
 } wanted;
 
 /* Those of n values from element `at` on that are wanted, as the type wanted. */
@@ -66,8 +68,13 @@ static tn_status put(const wanted *r, uint64_t at, size_t n, const float *values
     uint64_t from = at > r->first ? at : r->first, to = tn_min_u64(at + n, r->end);
     if (from >= to)
         return TN_OK;
-    return tn_cast_block(&m->narrow, r->out + tn_dense_bytes(from - r->first, m->bits), values + (from - at),
-                         (size_t)(to - from), from, m->plan.rank, m->plan.shape, err);
+    size_t some = (size_t)(to - from);
+    uint8_t *out = r->out + tn_dense_bytes(from - r->first, m->bits);
+    tn_status status = tn_cast_block(&m->narrow, out, values + (from - at), some, from, m->plan.rank,
+                                     m->plan.shape, err);
+    if (!status)
+        tn_report_lost(&m->narrow, out, values + (from - at), some, from, r->worker);
+    return status;
 }
 
 /* Whole blocks of the rotation, if there is one. */
@@ -121,7 +128,7 @@ static tn_status make_across(const wanted *r, float *values, tn_error *err)
 static tn_status make(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out, tn_error *err)
 {
     const tn_decoder *m = tn_view_decoder(v);
-    const wanted r = { m, first, first + n, out };
+    const wanted r = { m, first, first + n, out, w };
     uint8_t *values = NULL;
     tn_status status = TN_OK;
     if (is_rotated_across(m))
@@ -210,6 +217,8 @@ static tn_status begin(const tn_tensor *t, const decode_as *as, tn_decoder **mad
         status = tn_datatype_parse_stored(t->scaling->datatype, t->scaling->store, &m->datatype, err);
     if (!status)
         status = tn_cast_plan_make(&m->narrow, as->to, TN_FLOAT32, TN_HOST_ORDER, &as->options, err);
+    if (!status && as->counts)
+        tn_cast_plan_count(&m->narrow, tn_cast_kernels_get());
     if (!status)
         status = lay_out(m, t, err);
     if (status) {
@@ -254,6 +263,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
                        "a scaled tensor becomes a signed float type of whole bytes, and from there any "
                        "other, but found %s", to->name);
     d->as.to = task->to;
+    d->as.counts = task->counts;
     if (task->cast)
         d->as.options = *task->cast;
     d->as.options.size = sizeof d->as.options;

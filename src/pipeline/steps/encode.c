@@ -27,6 +27,7 @@ typedef struct encoding {
     tn_spill         values;            /* a float32 copy that was rotated */
     uint8_t          field[PARTS];      /* which field of the plan each part is; PARTS: the tensor's scale */
     tn_quantize_stats report;           /* of a tensor that was encoded as a whole */
+    tn_refused       refused;
 } encoding;
 
 /* ---- what comes out ---- */
@@ -96,6 +97,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     e->own = task->own;
     e->fakes = task->fakes;
     e->reports = task->reports;
+    e->refused = task->refused;
     e->cast = (tn_cast_options){ .size = sizeof e->cast, .overflow = task->cast.overflow };
     e->work = (tn_scaled_work){ .scale = task->scale, .zero = task->zero };
     TN_TRY(check_source(v, e, err));
@@ -293,7 +295,7 @@ static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_
     if (items && !status)
         out[0] = (tn_part_bytes){ w->quantized.bytes, first_byte(v, e, number, &w->quant),
                                   w->quantized.nbytes };
-    return status;
+    return status ? status : tn_check_refused(e->refused, &w->report, err);
 }
 
 /* Nothing is searched for: a tile has all that its scale depends on. */

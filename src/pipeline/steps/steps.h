@@ -43,7 +43,12 @@ typedef struct tn_cast_task {
     tn_dtype               to;
     const tn_cast_options *options;
     const tn_cast_plan    *plan;        /* of these, or NULL: it is made */
+    bool                   counts;      /* blocks say in their worker what was lost */
 } tn_cast_task;
+
+typedef struct tn_refused {
+    bool saturated, flushed;    /* of the values of a tn_quantize_stats */
+} tn_refused;
 
 typedef struct tn_quantize_task {
     const tn_datatype  *datatype;       /* lives as long as the view */
@@ -56,12 +61,14 @@ typedef struct tn_quantize_task {
     bool                fakes;          /* the result is what the codes stand for... */
     tn_cast_options     cast;           /* ...rounded so to the type of the input */
     bool                reports;        /* blocks say in their worker what was done to the values */
+    tn_refused          refused;        /* what must not be done to any */
 } tn_quantize_task;
 
 typedef struct tn_dequantize_task {
     tn_dtype               to;
     tn_arithmetic          arithmetic;
     const tn_cast_options *cast;        /* from float32; may be NULL */
+    bool                   counts;      /* as of a tn_cast_task; decode only */
 } tn_dequantize_task;
 
 /* The tensor of the file, and tn_view_range() of it (stored.c). */
@@ -126,6 +133,13 @@ uint32_t tn_reorder_source(const tn_view *v, uint32_t i);
 
 /* Whether the view holds a copy of the tensor: better made again later than kept (form.c). */
 bool tn_form_is_large(const tn_view *v);
+
+/* TN_ERR_LOSS: the report of a block has values that are refused (affine.c). */
+tn_status tn_check_refused(tn_refused refused, const tn_quantize_stats *report, tn_error *err);
+
+/* Adds to the worker's report what a cast that counts loses of elements (cast.c). */
+void tn_report_lost(const tn_cast_plan *plan, const void *out, const void *in, size_t n, uint64_t first,
+                    tn_worker *w);
 
 /* Notes in an error of an element that its indices are not those of the file. */
 tn_status tn_view_moved(const tn_view *v, tn_status status, tn_error *err);
