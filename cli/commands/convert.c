@@ -233,7 +233,7 @@ static void say_result(const job *j, const tn_convert_result *result, double sec
     const char *path = escaped(output_of(o));
     if (o->dry_run) {
         out("%s: %s, %s%s would be written; about %s of memory per thread\n", path,
-            counted(result->tensors, "tensor").s, o->encoding == TN_ENCODING_ZSTD ? "at most " : "",
+            counted(result->tensors, "tensor").s, o->encoding != TN_ENCODING_RAW ? "at most " : "",
             human_size(result->bytes_out).s, human_size(j->memory).s);
         if (!o->force && output_exists(o))
             out("%s exists: --force replaces it\n", path);

@@ -419,8 +419,10 @@ static const option_row rows[OPT_COUNT] = {
                   0 },
     [OPT_FORM] = { "form", "RULE", NULL, "[GLOB=]dense|coo|csr[,KEY=VALUE...] (repeatable)", take_rule, 0,
                    0 },
-    [OPT_COMPRESS] = { "compress", "METHOD", "zstd, zstd:LEVEL with LEVEL 1 to 22, or none",
-                       "zstd, zstd:LEVEL (1 to 22), none (default: as IN)", take_compress, 0, 0 },
+    [OPT_COMPRESS] = { "compress", "METHOD",
+                       "zstd, zstd:LEVEL with LEVEL 1 to 22, deflate, deflate:LEVEL with LEVEL 1 to 9, "
+                       "or none",
+                       "zstd[:1-22], deflate[:1-9], none (default: as IN)", take_compress, 0, 0 },
     [OPT_CHECKSUM] = { "checksum", "METHOD", "crc32c, sha256 or none",
                        "crc32c, sha256 or none (default: as IN)", take_checksum, 0, 0 },
     [OPT_ALIGN] = { "align", "SIZE", "a power of two such as 64 or 4K", "align data to SIZE, a power of two",

@@ -252,6 +252,11 @@ static void put_at_most_32(tn_buf *b, uint64_t v)  { tn_buf_put_le(b, v < MOST_3
 static bool is_far(const tn_zip_member *m)         { return m->local >= MOST_32; }
 static unsigned version_of(const tn_zip_member *m) { return m->wide || is_far(m) ? VERSION64 : VERSION; }
 
+static uint64_t decoded_of(const tn_zip_member *m)
+{
+    return m->method == TN_ZIP_STORED ? m->size : m->decoded;
+}
+
 static unsigned flags_of(tn_text name)
 {
     for (size_t i = 0; i < name.len; i++)
@@ -265,12 +270,12 @@ static void put_common(tn_buf *b, const tn_zip_member *m)
 {
     tn_buf_put_le(b, version_of(m), 2);
     tn_buf_put_le(b, flags_of(m->name), 2);
-    tn_buf_put_le(b, TN_ZIP_STORED, 2);
+    tn_buf_put_le(b, m->method, 2);
     tn_buf_put_le(b, 0, 2);
     tn_buf_put_le(b, DAY, 2);
     tn_buf_put_le(b, m->crc, 4);
     put_at_most_32(b, m->wide ? MOST_32 : m->size);
-    put_at_most_32(b, m->wide ? MOST_32 : m->size);
+    put_at_most_32(b, m->wide ? MOST_32 : decoded_of(m));
     tn_buf_put_le(b, m->name.len, 2);
 }
 
@@ -289,7 +294,7 @@ void tn_zip_put_local(tn_buf *b, const tn_zip_member *m)
         return;
     tn_buf_put_le(b, EXTRA_ZIP64, 2);
     tn_buf_put_le(b, 2 * 8, 2);
-    tn_buf_put_le(b, m->size, 8);
+    tn_buf_put_le(b, decoded_of(m), 8);
     tn_buf_put_le(b, m->size, 8);
 }
 
@@ -306,7 +311,7 @@ void tn_zip_put_entry(tn_buf *b, const tn_zip_member *m)
     tn_buf_put(b, m->name.ptr, m->name.len);
     tn_buf_put_le(b, EXTRA_ZIP64, extra ? 2 : 0);
     tn_buf_put_le(b, extra, extra ? 2 : 0);
-    tn_buf_put_le(b, m->size, m->wide ? 8 : 0);
+    tn_buf_put_le(b, decoded_of(m), m->wide ? 8 : 0);
     tn_buf_put_le(b, m->size, m->wide ? 8 : 0);
     tn_buf_put_le(b, m->local, is_far(m) ? 8 : 0);
     tn_buf_put_le(b, EXTRA_NOTE, note ? 2 : 0);

@@ -19,7 +19,7 @@ typedef struct tn_zip_member {
     uint64_t at;                /* of its entry in the directory */
     uint64_t local;             /* of its local header */
     uint64_t data;              /* of its bytes: after tn_zip_locate() */
-    uint64_t size, decoded;     /* of those, stored and decoded */
+    uint64_t size, decoded;     /* of those, stored and decoded; for writing: the same if it is stored */
     uint32_t crc;               /* of the decoded ones */
     unsigned method;
     bool     encrypted;
@@ -45,7 +45,7 @@ tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_z
 /* Bytes of a member's local header as it is written. */
 uint64_t tn_zip_local_size(size_t name, bool wide);
 
-/* For writing: local header, entry of the directory, and its end.  All members are stored.  Offsets and
+/* For writing: local header, entry of the directory, and its end.  Offsets and
  * counts are written as zip64 if they need it. */
 void tn_zip_put_local(tn_buf *b, const tn_zip_member *m);
 void tn_zip_put_entry(tn_buf *b, const tn_zip_member *m);

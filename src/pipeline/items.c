@@ -185,6 +185,8 @@ static tn_status store_part(const tn_engine *m, tn_maker *w, const tn_out_entry 
     if (r->bytes.bad)
         return tn_fail_nomem(err);
     o->size = r->bytes.size - at;
+    if (tn_codec_of(e->encoding)->sums_decoded)
+        return hash_whole(e->checksum, bytes, n, &o->digest, err);
     const uint8_t *stored = o->size ? r->bytes.data + at : (const uint8_t *)"";
     return hash_whole(e->checksum, stored, (size_t)o->size, &o->digest, err);
 }

@@ -150,10 +150,11 @@ static tn_status choose_part(const tn_plan *c, const tn_tensor *t, const tn_part
     const tn_format_info *info = &c->writer->format->info;
     const tn_stored_info s = tn_stored_summary(t, p);
     *how = (tn_stored_as){ c->create.encoding, c->create.checksum };
+    const tn_format *format = c->writer->format;
     if (c->o.encoding == TN_KEEP)
-        how->encoding = info->compresses ? s.encoding : TN_ENCODING_RAW;
+        how->encoding = info->compresses && !format->archive_codec ? s.encoding : TN_ENCODING_RAW;
     const tn_codec *codec = tn_codec_of(how->encoding);
-    if (codec && codec->decode && !codec->encode)
+    if (codec && codec->decode && (!codec->encode || !tn_format_takes(format, codec)))
         how->encoding = tn_codec_usual()->id;   /* what is compressed stays so... */
     if (c->o.checksum == TN_KEEP)
         how->checksum = info->checksums ? s.checksum : TN_CHECKSUM_NONE;

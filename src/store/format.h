@@ -48,6 +48,13 @@ typedef struct tn_format {
      * stays one, with this as its only tensor.  Else NULL. */
     bool (*keeps)(const tn_tensor *tensor);
 
+    /* The only codec that it compresses with, and only if asked to; 0: any but those of archives. */
+    tn_encoding archive_codec;
+
+    /* Bytes that the container needs before the data of an entry without a place; NULL: none, and the data is
+     * aligned. */
+    uint64_t (*room_before)(const struct tn_writer *writer, size_t entry);
+
     bool whole_bytes;           /* a tensor of sub-byte elements must fill whole bytes */
     bool shares;                /* two entries may have the same range of bytes */
     bool keeps_properties;      /* can store tn_properties */

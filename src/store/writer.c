@@ -30,6 +30,18 @@ tn_status tn_writer_settle(tn_writer *w, tn_status status, tn_error *err)
 
 /* ---- options ---- */
 
+static tn_status check_codec(const tn_format *f, const tn_codec *codec, tn_error *err)
+{
+    if (codec->id == TN_ENCODING_RAW || (f->info.compresses && tn_format_takes(f, codec)))
+        return TN_OK;
+    if (!f->info.compresses)
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ENCODING, "none", "%s cannot hold compressed data",
+                         f->info.name);
+    const char *own = f->archive_codec ? tn_encoding_name(f->archive_codec) : tn_codec_usual()->name;
+    return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ENCODING, own, "%s is compressed with %s but found %s",
+                     f->info.name, own, codec->name);
+}
+
 static tn_status check_options(tn_writer *w, tn_error *err)
 {
     tn_create_options *o = &w->options;
@@ -39,9 +51,7 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     const tn_codec *codec = tn_codec_of(o->encoding);
     if (!codec || (codec->decode && !codec->encode) || o->checksum > TN_CHECKSUM_SHA256)
         return tn_fail(err, TN_ERR_ARGUMENT, "an encoding or checksum that this build cannot make");
-    if (o->encoding != TN_ENCODING_RAW && !info->compresses)
-        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ENCODING, "none", "%s cannot hold compressed data",
-                         info->name);
+    TN_TRY(check_codec(w->format, codec, err));
     if (o->checksum != TN_CHECKSUM_NONE && !info->checksums)
         return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_CHECKSUM, "none", "%s cannot hold checksums",
                          info->name);
@@ -216,8 +226,11 @@ tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *e
     if (e->offset != TN_UNPLACED)
         return TN_OK;
     w->appends = true;
-    if (!tn_align_u64(f->end, w->options.align, &e->offset) || !tn_add_u64(e->offset, size, &f->end) ||
-        f->end > INT64_MAX)
+    bool apart = w->format->room_before;
+    uint64_t room = apart ? w->format->room_before(w, entry) : 0;
+    if (!tn_add_u64(f->end, room, &e->offset) ||
+        !tn_align_u64(e->offset, apart ? 1 : w->options.align, &e->offset) ||
+        !tn_add_u64(e->offset, size, &f->end) || f->end > INT64_MAX)
         return tn_in_file(
             tn_fail(err, TN_ERR_LIMIT, "the file would be larger than 2^63 bytes"), w->path,
             err);
@@ -247,6 +260,12 @@ static bool is_encoded(const tn_out_entry *e)
     return e->encoding != TN_ENCODING_RAW;
 }
 
+/* Whether its checksum is of what is encoded, not of what is stored. */
+static bool sums_decoded(const tn_out_entry *e)
+{
+    return tn_codec_of(e->encoding)->sums_decoded;
+}
+
 static bool encoded_whole(const tn_out_entry *e)
 {
     return is_encoded(e) && e->nbytes <= TN_ENCODE_WHOLE_MAX;
@@ -257,7 +276,8 @@ static tn_status append_stored(void *context, const void *data, size_t n, tn_err
 {
     tn_writer *w = context;
     tn_out_entry *e = &w->entries[w->current];
-    tn_hash_update(&w->hash, data, n);
+    if (!sums_decoded(e))
+        tn_hash_update(&w->hash, data, n);
     if (tn_writer_is_late(w, e)) {
         e->size += n;
         return tn_spill_append(w->late, data, n, err);
@@ -351,6 +371,8 @@ static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_
         return status;
     if (n > e->nbytes - w->written)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected %" PRIu64 " bytes but found more", e->nbytes);
+    if (sums_decoded(e))
+        tn_hash_update(&w->hash, data, n);
     if (encoded_whole(e))
         tn_buf_put(&w->whole, data, n);
     else if (is_encoded(e))

@@ -109,6 +109,12 @@ static inline size_t tn_writer_first(const tn_writer *w, size_t tensor)
 tn_out_file *tn_writer_next_file(tn_writer *w);     /* zeroed, not yet counted; NULL: no memory */
 /* Opens its sink unless it is a dry run. */
 tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err);
+/* Whether the format can hold data of this codec, if it compresses. */
+static inline bool tn_format_takes(const tn_format *format, const tn_codec *codec)
+{
+    return format->archive_codec ? codec->id == format->archive_codec : !codec->sums_decoded;
+}
+
 /* Zeroed memory that is never published. */
 tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err);
 tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n,

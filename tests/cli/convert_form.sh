@@ -19,7 +19,7 @@ t show coo.zt w
 t diff csr.zt coo.zt
 t convert -q csr.zt small.zt --cast w=bf16
 t ls small.zt
-t convert -q csr.zt w.mtx --only w --form coo
+t convert -q csr.zt w.mtx --only w
 cat w.mtx
 t ls -l w.mtx
 t convert -q w.mtx w.npz --to scipy-npz --form csr

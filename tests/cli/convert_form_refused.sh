@@ -14,7 +14,7 @@ tenon convert -q s.safetensors csr.zt --form w=csr
 t convert -q csr.zt o.npz
 rm o.npz
 t convert csr.zt o.mtx
-t convert csr.zt o.mtx --only w
+t convert -n csr.zt o.mtx --only w
 t convert csr.zt o.npz --to scipy-npz
 printf '%%%%MatrixMarket matrix coordinate real general\n2147483648 2147483648 1\n1 1 5\n' >bomb.mtx
 t ls bomb.mtx

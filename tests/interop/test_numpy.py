@@ -249,7 +249,24 @@ def metadata_and_narrow_types_survive_in_archives(folder):
         assert found.files[0] == "a" and "a.scale" in found.files and found["b"].dtype == np.uint8
 
 
-each.run([every_array_numpy_saves_comes_back, what_is_written_is_what_numpy_saves, every_version_is_read,
+def archives_can_be_compressed(folder):
+    rng = np.random.default_rng(0)
+    arrays = dict(small=np.arange(12.0).reshape(3, 4), large=rng.integers(0, 4, 5_000_000).astype("int16"), none=np.zeros((0, 3)),
+                  scalar=np.float32(1.5), columns=np.asfortranarray(np.arange(6).reshape(2, 3)))
+    np.savez(folder / "a.npz", **arrays)
+    for level in ("deflate", "deflate:1", "deflate:9"):
+        convert(folder / "a.npz", folder / "b.npz", "--compress", level)
+        with zipfile.ZipFile(folder / "b.npz") as archive:
+            assert archive.testzip() is None and {i.compress_type for i in archive.infolist()} == {zipfile.ZIP_DEFLATED}
+        with np.load(folder / "b.npz") as found:
+            assert found.files == list(arrays)
+            for name, array in arrays.items():
+                assert found[name].dtype == array.dtype and np.array_equal(found[name], array)
+        tenon("verify", folder / "b.npz")
+    assert (folder / "b.npz").stat().st_size < (folder / "a.npz").stat().st_size / 4
+
+
+each.run([archives_can_be_compressed, every_array_numpy_saves_comes_back, what_is_written_is_what_numpy_saves, every_version_is_read,
           types_of_ml_dtypes_keep_their_bits, narrow_floats_are_read_again_and_loaded_as_bytes,
           what_numpy_cannot_say_is_listed_or_refused, the_first_of_two_arrays_is_read_with_a_warning, numpy_maps_what_is_written,
           every_archive_numpy_saves_comes_back, large_archives_survive_both_ways, archives_written_to_a_pipe_are_read,

@@ -1,6 +1,7 @@
-/* Deflate data in pieces of any size, damaged, cut off and followed by more. */
+/* Deflate data in pieces of any size, damaged, cut off and followed by more; and how it is made. */
 #include "support.h"
 
+#include "base/vector.h"
 #include "bytes/codec.h"
 
 #include <zlib.h>
@@ -121,6 +122,79 @@ static void damage_is_survived_and_mostly_seen(void)
     tn_codec_free(&z);
 }
 
+/* ---- encoding ---- */
+
+static tn_status keep(void *context, const void *data, size_t n, tn_error *err)
+{
+    (void)err;
+    tn_buf_put(context, data, n);
+    return TN_OK;
+}
+
+static tn_status refuse(void *context, const void *data, size_t n, tn_error *err)
+{
+    (void)context, (void)data, (void)n;
+    return tn_fail(err, TN_ERR_IO, "the disk is full");
+}
+
+static tn_buf stream(const tn_codec_state *z, const uint8_t *data, size_t n, int level, size_t piece)
+{
+    tn_buf out = { 0 };
+    CHECK(z->codec->stream_begin(z->state, level, n, 7, NULL) == TN_OK);
+    for (size_t at = 0; at < n; at += piece)
+        CHECK(z->codec->stream_write(z->state, data + at, n - at < piece ? n - at : piece, keep, &out,
+                                     NULL) == TN_OK);
+    CHECK(z->codec->stream_end(z->state, keep, &out, NULL) == TN_OK && !out.bad);
+    return out;
+}
+
+static void data_that_is_encoded_in_any_pieces_is_the_same_and_comes_back(void)
+{
+    enum { LARGE = 1 << 20 };
+    static uint8_t data[LARGE], back[LARGE + 1];
+    tn_codec_state z = { 0 };
+    CHECK(tn_codec_use(&z, &tn_codec_deflate, NULL) == TN_OK);
+    for (size_t i = 0; i < LARGE; i++)
+        data[i] = (uint8_t)(i * 2654435761u >> 20 & (i >> 12));
+    for (int level = z.codec->level_min(); level <= z.codec->level_max(); level++)
+        for (size_t n = 0; n <= LARGE; n = n * 31 + 1) {
+            size_t cap = z.codec->bound(n);
+            uint8_t *out = malloc(cap);
+            tn_coding c = { data, n, out, cap };
+            CHECK(out && z.codec->encode(z.state, level, &c, NULL) == TN_OK && c.nin == 0);
+            for (size_t piece = 777; piece <= LARGE; piece *= 10) {
+                tn_buf same = stream(&z, data, n, level, piece);
+                CHECK(same.size == cap - c.nout && memcmp(same.data, out, same.size) == 0);
+                tn_buf_free(&same);
+            }
+            tn_coding d = { out, cap - c.nout, back, sizeof back };
+            CHECK(z.codec->decode_begin(z.state, 0, NULL) == TN_OK && z.codec->decode(z.state, &d, NULL) == TN_OK);
+            CHECK(at_end(&z) && !d.nin && sizeof back - d.nout == n && memcmp(back, data, n) == 0);
+            free(out);
+        }
+    tn_codec_free(&z);
+}
+
+static void encoding_says_what_is_missing(void)
+{
+    const sample *s = a_sample();
+    tn_codec_state z = { 0 };
+    tn_error err = { .text = "" };
+    uint8_t little[10];
+    tn_coding c = { s->plain, PLAIN, little, sizeof little };
+    tn_buf out = { 0 };
+    CHECK(tn_codec_use(&z, &tn_codec_deflate, NULL) == TN_OK);
+    CHECK(z.codec->encode(z.state, 6, &c, &err) == TN_ERR_ARGUMENT && strstr(err.text, "more room"));
+    CHECK(z.codec->stream_begin(z.state, 6, 10, 1, NULL) == TN_OK);
+    CHECK(z.codec->stream_write(z.state, s->plain, 11, keep, &out, &err) == TN_ERR_ARGUMENT);
+    CHECK(z.codec->stream_write(z.state, s->plain, 9, keep, &out, &err) == TN_OK);
+    CHECK(z.codec->stream_end(z.state, keep, &out, &err) == TN_ERR_ARGUMENT && strstr(err.text, "1 more bytes"));
+    CHECK(z.codec->stream_write(z.state, s->plain, 1, keep, &out, &err) == TN_OK);
+    CHECK(z.codec->stream_end(z.state, refuse, NULL, &err) == TN_ERR_IO);
+    tn_buf_free(&out);
+    tn_codec_free(&z);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +202,8 @@ int main(void)
         TEST(what_is_cut_off_is_not_at_its_end),
         TEST(bytes_behind_the_end_are_refused),
         TEST(damage_is_survived_and_mostly_seen),
+        TEST(data_that_is_encoded_in_any_pieces_is_the_same_and_comes_back),
+        TEST(encoding_says_what_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

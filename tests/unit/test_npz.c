@@ -534,6 +534,71 @@ static void compressed_data_stays_compressed_and_checked(void)
     tn_close(in);
 }
 
+static void members_are_deflated_where_it_is_asked_for(void)
+{
+    enum { LARGE = 9 << 20 };   /* more than is encoded whole */
+    static uint8_t large[LARGE];
+    for (size_t i = 0; i < LARGE; i++)
+        large[i] = (uint8_t)(i / 1000 * 7);
+    const simple s[] = { { .name = "a", .dtype = TN_UINT16, .rank = 1, .shape = { 12 }, .data = numbers },
+                         { .name = "none", .dtype = TN_FLOAT32, .rank = 2, .shape = { 0, 3 }, .data = numbers },
+                         { .name = "large", .dtype = TN_UINT8, .rank = 1, .shape = { LARGE }, .data = large },
+                         { .name = "tied", .dtype = TN_UINT16, .rank = 1, .shape = { 12 }, .tied = "a" },
+                         { .name = "i4", .dtype = TN_INT4, .rank = 1, .shape = { 8 }, .data = numbers } };
+    const tn_create_options how = { .size = sizeof how, .encoding = TN_ENCODING_DEFLATE };
+    tn_writer *w;
+    CHECK(tn_create(in_folder("d.npz").text, &how, &w, NULL) == TN_OK);
+    for (size_t i = 0; i < 5; i++) {
+        simple streamed = s[i];
+        streamed.data = NULL;
+        CHECK(add_simple(w, &streamed, NULL) == TN_OK);
+    }
+    for (size_t i = 0; i < 24; i += 5)
+        CHECK(tn_writer_write(w, 0, 0, numbers + i, i < 20 ? 5 : 4, NULL) == TN_OK);
+    for (size_t i = 0; i < LARGE; i += LARGE / 9)
+        CHECK(tn_writer_write(w, 2, 0, large + i, LARGE / 9, NULL) == TN_OK);
+    CHECK(tn_writer_write(w, 4, 0, numbers, 4, NULL) == TN_OK && tn_writer_finish(w, NULL) == TN_OK);
+    tn_file *f = open_file("d.npz");
+    CHECK(tn_file_count(f) == 5 && good_parts(f) == 5 && tn_file_find(f, "i4")->dtype == TN_INT4);
+    for (size_t i = 0; i < 5; i++)
+        CHECK(stored_info(tn_file_tensor(f, i)->parts).encoding == TN_ENCODING_DEFLATE);
+    check_data(f, "a", numbers, 24);
+    check_data(f, "large", large, LARGE);
+    check_data(f, "tied", numbers, 24);
+    tn_convert_options options = { .size = sizeof options, .create = &how, .encoding = TN_CHOOSE };
+    tn_create_options alone = how;
+    alone.jobs = 1;
+    CHECK(tn_convert(f, in_folder("e.npz").text, &options, NULL, NULL) == TN_OK);
+    tn_close(f);
+    f = open_file("e.npz");
+    options.create = &alone;
+    CHECK(good_parts(f) == 5 && tn_convert(f, in_folder("f.npz").text, &options, NULL, NULL) == TN_OK);
+    check_same_files(in_folder("e.npz").text, in_folder("f.npz").text);
+    tn_close(f);
+}
+
+static void containers_have_their_own_compression(void)
+{
+    static const struct { const char *file, *format; tn_create_options how; const char *text; } bad[] = {
+        { "o.npz", NULL, { .encoding = TN_ENCODING_ZSTD }, "npz is compressed with deflate but found zstd" },
+        { "o.zt", NULL, { .encoding = TN_ENCODING_DEFLATE }, "ztensor is compressed with zstd but found deflate" },
+        { "o.npy", NULL, { .encoding = TN_ENCODING_DEFLATE }, "npy cannot hold compressed data" },
+        { "o.npz", NULL, { .encoding = TN_ENCODING_DEFLATE, .level = 10 },
+          "expected a deflate level from 0 to 9 but found 10" },
+        { "o.npz", "scipy-npz", { .encoding = TN_ENCODING_ZSTD }, "scipy-npz is compressed with deflate" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tn_create_options how = bad[i].how;
+        tn_error err = { .text = "" };
+        tn_writer *w;
+        how.size = sizeof how;
+        how.format = bad[i].format;
+        CHECK(tn_create(in_folder(bad[i].file).text, &how, &w, &err) == TN_ERR_ARGUMENT);
+        if (!strstr(line_of(&err), bad[i].text))
+            fail_msg("expected \"%s\"\nfound    \"%s\"", bad[i].text, line_of(&err));
+    }
+}
+
 static void a_file_that_is_read_is_the_same_as_one_that_is_mapped(void)
 {
     archive a = sample();
@@ -578,6 +643,8 @@ int main(void)
         IN_FOLDER(notes_have_a_limit),
         IN_FOLDER(damaged_notes_are_refused_or_read),
         IN_FOLDER(compressed_data_stays_compressed_and_checked),
+        IN_FOLDER(members_are_deflated_where_it_is_asked_for),
+        IN_FOLDER(containers_have_their_own_compression),
         IN_FOLDER(a_file_that_is_read_is_the_same_as_one_that_is_mapped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

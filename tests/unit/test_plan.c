@@ -76,6 +76,7 @@ static const sample samples[] = {
       .create = { .checksum = TN_CHECKSUM_CRC32C } },
     { .out = "out.zt", .rules = { { "form", "[hb]*=coo,threshold=30" } }, .nrules = 1,
       .create = { .encoding = TN_ENCODING_ZSTD } },
+    { .out = "out.npz", .create = { .encoding = TN_ENCODING_DEFLATE, .level = 1 } },
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 

@@ -170,11 +170,14 @@ tn_status tn_mtx_take_entries(tn_mtx_reader *r, const char *p);
 typedef struct tn_mtx_matrix {
     const tn_tensor *tensor;
     const uint8_t   *values, *indices;  /* indices: NULL for an array */
+    const uint8_t   *pointers;          /* csr: of its rows; else NULL */
+    uint64_t        *row;               /* csr: that of the last entry that was asked for */
     uint64_t         entries;           /* of a coordinate matrix */
     tn_mtx_field     field;
 } tn_mtx_matrix;
 
-/* An index of an entry, of any type.  A negative one becomes too large for any shape. */
+/* An index of an entry, of any type.  A negative one becomes too large for any shape.  The row pointers of
+ * csr were checked; entries one after the other are found without a search. */
 uint64_t tn_mtx_index(const tn_mtx_matrix *m, uint64_t entry, unsigned dimension);
 
 /* The note and the comments. */

@@ -15,11 +15,9 @@ enum { TEXT = 0, PARTS = 1 };   /* the writer's files; the second is memory */
 
 static tn_status check_tensor(const tn_tensor *t, tn_error *err)
 {
-    if (t->form != TN_FORM_DENSE && t->form != TN_FORM_COO)
-        return tn_with_reason(tn_fail(err, TN_ERR_UNSUPPORTED,
-                                      "mtx holds dense and coo tensors but found form %s",
-                                      tn_quote_z(tn_tensor_form_name(t)).text),
-                              t->form == TN_FORM_CSR ? TN_REASON_FORM : TN_REASON_NONE, "coo", err);
+    if (t->form != TN_FORM_DENSE && t->form != TN_FORM_COO && t->form != TN_FORM_CSR)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "mtx holds dense, coo and csr tensors but found form %s",
+                       tn_quote_z(tn_tensor_form_name(t)).text);
     if (t->rank != 2)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "mtx holds a matrix: expected 2 dimensions but found %u",
                        t->rank);
@@ -58,14 +56,53 @@ tn_status tn_mtx_plan(tn_writer *w, tn_error *err)
 
 /* --- the matrix --- */
 
+static uint64_t pointer_of(const tn_mtx_matrix *m, uint64_t row)
+{
+    return tn_index_get(m->tensor->parts[2].array.dtype, m->pointers, row);
+}
+
+/* From the row of the last entry on, if this one is not before it. */
+static uint64_t row_of(const tn_mtx_matrix *m, uint64_t entry)
+{
+    uint64_t low = *m->row, high = (uint64_t)m->tensor->shape[0];
+    enum { NEAR = 8 };
+    for (unsigned i = 0; i < NEAR && pointer_of(m, low + 1) <= entry; i++)
+        low++;
+    if (pointer_of(m, low) > entry)
+        low = 0;
+    while (pointer_of(m, low + 1) <= entry) {           /* it is in [low + 1, high) */
+        uint64_t middle = low + 1 + (high - low - 1) / 2;
+        low = pointer_of(m, middle) <= entry ? middle : low;
+        high = pointer_of(m, middle) <= entry ? high : middle;
+    }
+    return *m->row = low;
+}
+
 uint64_t tn_mtx_index(const tn_mtx_matrix *m, uint64_t entry, unsigned dimension)
 {
-    return tn_index_get(m->tensor->parts[1].array.dtype, m->indices, 2 * entry + dimension);
+    if (m->pointers && !dimension)
+        return row_of(m, entry);
+    return tn_index_get(m->tensor->parts[1].array.dtype, m->indices,
+                        m->pointers ? entry : 2 * entry + dimension);
+}
+
+static tn_status check_pointers(const tn_mtx_matrix *m, tn_error *err)
+{
+    tn_row_pointer p = { .dtype = m->tensor->parts[2].array.dtype, .rows = (uint64_t)m->tensor->shape[0],
+                         .entries = m->entries };
+    for (; p.i <= p.rows; p.i++, p.before = p.found) {
+        p.found = pointer_of(m, p.i);
+        if (!tn_row_pointer_is_right(&p))
+            return tn_fail(err, TN_ERR_CORRUPT, "%s", tn_row_pointer_fault(&p).text);
+    }
+    return TN_OK;
 }
 
 static tn_status check_indices(const tn_mtx_matrix *m, tn_error *err)
 {
     const tn_tensor *t = m->tensor;
+    if (m->pointers)
+        TN_TRY(check_pointers(m, err));
     for (uint64_t i = 0; i < m->entries; i++) {
         for (unsigned k = 0; k < 2; k++) {
             uint64_t index = tn_mtx_index(m, i, k);
@@ -105,6 +142,8 @@ static tn_mtx_matrix matrix_of(const tn_writer *w)
         m.values = w->files[PARTS].memory + e[0].offset;
     if (w->count > 1 && !w->dry_run)
         m.indices = w->files[PARTS].memory + e[1].offset;
+    if (w->count > 2 && !w->dry_run)
+        m.pointers = w->files[PARTS].memory + e[2].offset;
     if (w->count > 1)
         m.entries = (uint64_t)e->shape[0];
     return m;
@@ -225,6 +264,8 @@ static tn_status write_matrix(tn_writer *w, tn_mtx_matrix *m, tn_error *err)
 tn_status tn_mtx_finish(tn_writer *w, tn_error *err)
 {
     tn_mtx_matrix m = matrix_of(w);
+    uint64_t row = 0;
+    m.row = &row;
     uint64_t elements =
         w->count > 1 ? m.entries : (uint64_t)m.tensor->shape[0] * (uint64_t)m.tensor->shape[1];
     if (w->dry_run) {

@@ -27,6 +27,8 @@
 
 tn_status tn_npz_plan(tn_writer *w, tn_error *err);
 tn_status tn_npz_finish(tn_writer *w, tn_error *err);
+unsigned  tn_npz_method(const tn_out_entry *entry);
+uint64_t  tn_npz_room_before(const tn_writer *w, size_t entry);
 
 /* Lists the members as plain arrays.  *name is the tensor name in the header of one of them, or NULL. */
 tn_status tn_npz_list(tn_file *file, const char **name, tn_error *err);
@@ -35,11 +37,13 @@ tn_status tn_npz_list(tn_file *file, const char **name, tn_error *err);
 typedef struct tn_npz_member {
     tn_zip_member zip;          /* all but its crc */
     tn_text       header;       /* of the array in it */
-    uint64_t      data, nbytes; /* offset and size of the elements */
+    uint64_t      data, nbytes; /* offset and decoded size of the elements */
+    uint64_t      stored;       /* bytes of the elements as they are stored */
     uint32_t      crc;          /* of the elements: to be set before tn_npz_write_index() */
 } tn_npz_member;
 
-/* Places NAME.npy, whose nbytes are set, at byte *at and moves *at behind it. */
+/* Places NAME.npy, whose nbytes are set, at byte *at and moves *at behind it.  If it is to be deflated, only
+ * its headers are made: it has no place yet. */
 tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, tn_npz_member *m,
                        uint64_t *at, tn_error *err);
 
@@ -50,6 +54,9 @@ tn_status tn_npz_set_note(tn_writer *w, const tn_out_entry *entry, const char *n
 
 /* The entry's bytes are the elements of the member. */
 void tn_npz_set_offset(tn_out_entry *entry, const tn_npz_member *m, uint32_t file);
+
+/* Places a deflated member, whose entry is written; after tn_npz_place(). */
+void tn_npz_take_place(tn_npz_member *m, const tn_out_entry *entry);
 
 /* Writes everything but the elements. */
 tn_status tn_npz_write_index(tn_writer *w, tn_npz_member *members, size_t n, tn_error *err);

@@ -497,9 +497,12 @@ const tn_format tn_format_scipy = {
         .name = "scipy-npz", .suffix = TN_NPZ_SUFFIX,
         .title = "one SciPy matrix, as scipy.sparse.save_npz() writes it",
         .reads = true, .writes = true, .probes = true,      /* by npz */
+        .compresses = true,
     },
     .open = open_scipy,
     .keeps = tn_scipy_keeps,
+    .archive_codec = TN_ENCODING_DEFLATE,
+    .room_before = tn_npz_room_before,
     .type_name = tn_npy_type_name,
     .min_align = TN_NPY_ALIGN,
     .plan = tn_scipy_plan,

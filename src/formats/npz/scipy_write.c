@@ -15,7 +15,7 @@
 enum { RANK = 2, DATA = 0, ROW = 1, COL = 2, MEMBERS_MAX = 6 };
 
 typedef struct plan {
-    tn_npz_member members[MEMBERS_MAX];
+    tn_npz_member members[MEMBERS_MAX]; /* first: see tn_npz_room_before() */
     const void   *bytes[MEMBERS_MAX];   /* elements of a small member; NULL: of the writer's entries */
     size_t        count;
     uint64_t      at;                   /* offset of the next member */
@@ -24,6 +24,12 @@ typedef struct plan {
 static bool is_coo(const tn_tensor *t)
 {
     return t->form == TN_FORM_COO;
+}
+
+/* Its places are known only when it is written. */
+static bool is_deflated(const tn_writer *w)
+{
+    return w->entries[DATA].encoding != TN_ENCODING_RAW;
 }
 
 /* --- checks --- */
@@ -71,6 +77,9 @@ static tn_status check(const tn_writer *w, tn_error *err)
     tn_status status = check_form(t, err);
     if (!status)
         status = check_types(t, err);
+    if (!status && is_coo(t) && is_deflated(w))
+        status = tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "csr",
+                           "scipy-npz holds compressed data of form csr only but found coo");
     if (!status && t->layout && !w->options.drop_metadata)
         status = tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
                            "scipy-npz cannot hold its layout");
@@ -94,6 +103,7 @@ static tn_status add_entry(tn_writer *w, plan *p, const char *name, size_t k, tn
     const tn_npy_array array = tn_npy_array_of(e);
     const char *own = k == DATA && !w->options.drop_names ? e->name : NULL;
     TN_TRY(tn_npz_set_note(w, e, own, &p->members[p->count], err));
+    p->members[p->count].zip.method = tn_npz_method(e);
     tn_status status = add_member(w, p, name, &array, e->nbytes, err);
     tn_npz_set_offset(e, &p->members[k], 0);
     return status;
@@ -143,7 +153,8 @@ tn_status tn_scipy_plan(tn_writer *w, tn_error *err)
     for (size_t i = 0; i < w->count; i++)
         if (w->entries[i].more->record.len)
             w->entries[i].more->record.len = 0;         /* SciPy's members hold all of it */
-    if (add_entry(w, p, "data", DATA, err) || add_indices(w, p, is_coo(t), err) || add_index(w, p, t, err))
+    if (add_entry(w, p, "data", DATA, err) || add_indices(w, p, is_coo(t), err) ||
+        (!is_deflated(w) && add_index(w, p, t, err)))
         return err->status;
     uint64_t end = p->at;
     if (is_coo(t)) {
@@ -196,10 +207,16 @@ static tn_status split_indices(tn_writer *w, tn_error *err)
 tn_status tn_scipy_finish(tn_writer *w, tn_error *err)
 {
     plan *p = w->state;
-    bool coo = is_coo(w->entries[0].more->whole);
+    const tn_tensor *t = w->entries[0].more->whole;
+    bool coo = is_coo(t);
     tn_status status = coo ? split_indices(w, err) : TN_OK;
-    for (size_t i = 0; i < w->count && !(coo && i == 1); i++)
+    for (size_t i = 0; i < w->count && !(coo && i == 1); i++) {
         p->members[i].crc = w->entries[i].digest->crc;
+        tn_npz_take_place(&p->members[i], &w->entries[i]);
+    }
+    p->at = w->files[0].end;
+    if (!status && is_deflated(w))
+        status = add_index(w, p, t, err);
     for (size_t i = 0; i < p->count && !status; i++) {
         tn_npz_member *m = &p->members[i];
         if (!p->bytes[i])

@@ -115,6 +115,8 @@ static void take_encoding(entry_reader *r)
 {
     tn_text t = tn_cbor_text(r->c);
     const tn_codec *codec = tn_codec_named(t);
+    if (codec && codec->sums_decoded)           /* one of archives */
+        codec = NULL;
     r->e.stored.encoding = codec ? (uint8_t)codec->id : TN_ENCODING_UNKNOWN;
     if (!codec)
         r->e.more.encoding_name = tn_cbor_keep(r->c, t);
