@@ -193,7 +193,8 @@ static int verify(const opts *o, const char *path, const tn_file *file, tn_error
         out_summary(&c, tn_file_count(file));
     if (status != TN_OK)
         return exit_code(status);
-    return c.bad > 0 || c.doubtful > 0 ? EXIT_BAD : EXIT_DONE;
+    bool unchecked = (c.not_checked > 0 || c.unreadable > 0) && !o->allow_unchecked;
+    return c.bad > 0 || c.doubtful > 0 || unchecked ? EXIT_BAD : EXIT_DONE;
 }
 
 const file_task verify_task = { .visit = verify, .judges = true };
@@ -206,14 +207,19 @@ const command cmd_verify = {
     .summary = "Check structure, compressed data, indices and every checksum.",
     .about = "Prints for each file what was checked and how many tensors have no checksum.\n"
              "Also reports files beside it that an interrupted run may have left.  Exit status\n"
-             "1 if anything is bad, or if another file could be loaded in place of this one.",
-    .details = "Shards or raw data that no index or descriptor names are a warning.  A single\n"
+             "1 if anything is bad or cannot be read or checked by this build, or if another\n"
+             "file could be loaded in place of this one.",
+    .details = "A part of an unknown type, encoding or kind of checksum is not checked, and so\n"
+               "is one that is never read (Python objects in a .npz): the exit status is 1\n"
+               "unless --allow-unchecked is given.  Without checksums the structure alone is\n"
+               "checked; that is said, and the exit status is 0.\n\n"
+               "Shards or raw data that no index or descriptor names are a warning.  A single\n"
                "safetensors file beside the index of a set of the same name is AMBIGUOUS,\n"
                "because a loader may take either: the exit status is 1.",
     .example = "  $ tenon verify *.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPTIONS(OPT_JOBS, OPT_MEMORY, OPT_JSON, OPT_FROM, OPT_IO),
+    .accepts = OPTIONS(OPT_ALLOW_UNCHECKED, OPT_JOBS, OPT_MEMORY, OPT_JSON, OPT_FROM, OPT_IO),
     .elsewhere = OPTIONS(OPTS_INPUT),
     .topics = "input",
     .run = run,

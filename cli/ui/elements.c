@@ -12,10 +12,10 @@
 #define RAW_BLOCK        (UINT64_C(64) << 10)
 #define COMPRESSED_BLOCK (UINT64_C(64) << 20)
 
-static tn_status refuse(tn_error *err, const char *what, const char *spelling)
+static tn_status refuse(tn_error *err, const char *shape)
 {
     *err = (tn_error){ .status = TN_ERR_UNSUPPORTED, .offset = TN_NO_OFFSET };
-    snprintf(err->text, sizeof err->text, "%s %.100s cannot be read by this build", what, spelling);
+    snprintf(err->text, sizeof err->text, "shape %.100s cannot be read by this build", shape);
     return err->status;
 }
 
@@ -32,10 +32,13 @@ tn_status elements_open(elements *e, const tn_file *file, const tn_tensor *tenso
     const tn_array *a = part ? &part->array : &values;
     const tn_dtype_info *type = tn_dtype_get(a->dtype);
     *e = (elements){ .part = part ? (uint32_t)(part - tensor->parts) : 0, .dtype = a->dtype };
-    if (!type)
-        return refuse(err, "type", type_of(TN_UNKNOWN, part).s);
+    if (!type) {
+        tn_status status = tn_view_open(file, tensor, &e->view, err);  /* which says why it cannot be read */
+        elements_close(e);
+        return status;
+    }
     if (tn_shape_count(a->rank, a->shape, &e->count) != TN_OK)
-        return refuse(err, "shape", shape_of(a->rank, a->shape).s);
+        return refuse(err, shape_of(a->rank, a->shape).s);
     e->block = (part ? block_bytes(part) : RAW_BLOCK) * 8 / type->bits;
     if (part && part->data) {
         e->data = part->data;

@@ -17,6 +17,7 @@ typedef enum opt_id {
     OPT_OPTION, OPT_TYPES, OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY, OPT_PLAN,
     OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET, OPT_IGNORE_METADATA, OPT_STRICT,
     OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE, OPT_VERIFY,
+    OPT_ALLOW_UNCHECKED,
     OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_QUIET,
     OPT_TRANSPOSE, OPT_RESHAPE, OPT_CONCAT, OPT_SPLIT, OPT_HELP, OPT_COUNT
 } opt_id;
@@ -56,7 +57,7 @@ typedef enum sort_key { SORT_NONE, SORT_NAME, SORT_SIZE, SORT_TYPE, SORT_SHAPE }
 typedef struct opts {
     bool long_list, json, full, drop_metadata, drop_names, dry_run, force, quiet,
         ignore_metadata, sidecar, strict, report, help;
-    bool tree, binary, plan, raw, writable, in_place, verify;
+    bool tree, binary, plan, raw, writable, in_place, verify, allow_unchecked;
     const char *command;        /* its name */
     bool        given[OPT_COUNT];   /* options */
     const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket;

@@ -210,7 +210,8 @@ typedef enum tn_verdict {
     TN_VERDICT_OK          = 0, /* the checksum was computed and agrees */
     TN_VERDICT_NONE        = 1, /* the part has no checksum; what could be decoded was */
     TN_VERDICT_NOT_CHECKED = 2, /* a checksum this build cannot compute */
-    TN_VERDICT_UNREADABLE  = 3, /* no checksum, and a type, encoding or layout this build cannot read */
+    TN_VERDICT_UNREADABLE  = 3, /* a type, encoding or layout this build cannot read; its checksum, if it
+                                 * has one, agrees */
     TN_VERDICT_BAD         = 4  /* wrong: the error says how */
 } tn_verdict;
 

@@ -118,8 +118,8 @@ class Verified(Result):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is bad, and no other file can be taken for this one."""
-        return self.bad == 0 and self.ambiguous == 0
+        """Whether nothing is bad or left unchecked, and no other file can be taken for this one."""
+        return self.bad == 0 and self.ambiguous == 0 and self.not_checked == 0 and self.unreadable == 0
 
 
 @dataclass(frozen=True)

@@ -255,7 +255,8 @@ static const char *form_text(const tn_entry *e)
 
 static bool has_more(const tn_stored_more *m)
 {
-    return m->encoding_name || m->opaque || m->stride || m->pitch || m->skip || m->sum.size || m->derive;
+    return m->encoding_name || m->never || m->opaque || m->stride || m->pitch || m->skip || m->sum.size ||
+           m->derive;
 }
 
 const tn_stored *tn_file_keep_stored(tn_file *f, const tn_stored *s, const tn_stored_more *more)

@@ -26,6 +26,7 @@ typedef struct tn_derive {
 
 typedef struct tn_stored_more {
     const char    *encoding_name;   /* as the file spells it, or "text"; NULL: the codec's name */
+    const char    *never;           /* why no build reads elements of this type, or NULL */
     const char    *opaque;          /* a layout of the container that cannot be read, or NULL */
     const int64_t *stride;          /* in elements, not negative, from the first byte of the (decoded) extent;
                                      * NULL: row-major, dense */

@@ -47,6 +47,8 @@ tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
 {
     const tn_stored *s = tn_stored_of(p);
     const tn_stored_more *more = tn_stored_more_of(p);
+    if (more->never)
+        return in_tensor(tn_fail(err, TN_ERR_UNSUPPORTED, "%s", more->never), t, err);
     if (p->array.dtype == TN_UNKNOWN)
         return not_known(t, "type", s->type, err);
     if (!tn_codec_of(s->encoding))

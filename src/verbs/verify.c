@@ -50,7 +50,9 @@ static tn_verdict judge(const tn_scan_part *p, const tn_scan_result *result, tn_
         return result->status ? TN_VERDICT_UNREADABLE : TN_VERDICT_NONE;
     if (tn_part_compare_digest(p->tensor, p->part, &result->stored, why))
         return TN_VERDICT_BAD;
-    *why = (tn_error){ .offset = TN_NO_OFFSET };    /* the bytes agree, even if they cannot be decoded */
+    if (result->status)         /* the bytes agree, but they cannot be read */
+        return TN_VERDICT_UNREADABLE;
+    *why = (tn_error){ .offset = TN_NO_OFFSET };
     return TN_VERDICT_OK;
 }
 

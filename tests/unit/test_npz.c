@@ -254,9 +254,29 @@ static void empty_arrays_and_unknown_types_are_listed(void)
     tn_file *f = open_bytes(&a.bytes);
     CHECK(tn_file_count(f) == 4 && tn_file_find(f, "s8")->dtype == TN_UNKNOWN &&
           tn_file_find(f, "e8")->parts->nbytes == 0);
-    CHECK(good_parts(f) == 4);
+    CHECK(good_parts(f) == 2);
     tn_close(f);
     tn_buf_free(&a.bytes);
+}
+
+static void arrays_that_are_never_read_are_named(void)
+{
+    static const struct { const char *name, *text; } never[] = {
+        { "notes", "it is an object array: Python objects in a pickle, which is never loaded" },
+        { "pairs", "an array of records (a structured type) is not read" },
+    };
+    tn_file *f = open_at(GOLDEN, "objects.npz", NULL, TN_IO_MMAP);
+    CHECK(tn_file_count(f) == 3 && good_parts(f) == 1);
+    for (size_t i = 0; i < 2; i++) {
+        const tn_tensor *t = tn_file_find(f, never[i].name);
+        tn_error err = { .text = "" };
+        uint8_t bytes[400];
+        CHECK(t && t->dtype == TN_UNKNOWN && !t->parts->data);
+        CHECK(tn_part_read(f, t->parts, bytes, t->parts->nbytes, &err) == TN_ERR_UNSUPPORTED);
+        CHECK(strstr(err.text, never[i].text) && strstr(tn_file_warning(f, i), never[i].text));
+    }
+    CHECK(tn_convert(f, in_folder("o.zt").text, NULL, NULL, NULL) == TN_ERR_UNSUPPORTED);
+    tn_close(f);
 }
 
 static void members_that_are_no_arrays_are_left_with_a_warning(void)
@@ -629,6 +649,7 @@ int main(void)
         TEST(a_wrong_checksum_of_deflated_data_is_seen),
         TEST(deflated_data_of_another_length_is_refused_when_it_is_read),
         TEST(empty_arrays_and_unknown_types_are_listed),
+        IN_FOLDER(arrays_that_are_never_read_are_named),
         TEST(members_that_are_no_arrays_are_left_with_a_warning),
         TEST(an_archive_may_have_a_comment_but_nothing_before_it),
         TEST(zip64_is_read_where_it_is_not_needed),

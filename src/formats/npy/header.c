@@ -263,7 +263,7 @@ static bool take_descr(parser *p)
         return false;
     const char *type = p->h->type;
     if (strcmp(type, "O") == 0 || strcmp(type, "|O") == 0)
-        p->h->never = "an array of Python objects is a pickle, which is never read";
+        p->h->never = "it is an object array: Python objects in a pickle, which is never loaded";
     p->h->dtype = find_type(type, &p->h->order);
     return true;
 }

@@ -62,6 +62,7 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
     e->nmeta = (uint32_t)h->nmeta;
     e->record = h->record;
     e->stored.type = h->type;
+    e->more.never = h->never;
     e->stored.order = (uint8_t)h->order;
     e->stored.size = available;
     if (h->nfile_meta && !f->count) {

@@ -200,6 +200,8 @@ static tn_status read_array(reader *r, tn_zip_member *m, tn_error *err)
         return err->status;
     if (h.name)
         r->name = h.name;
+    if (h.never)
+        tn_file_warn(r->file, m->local, "member %s: %s", tn_quote(m->name.ptr, m->name.len).text, h.never);
     if (tn_npy_describe(r->file, &h, m->decoded - h.size, &e, err) || place(r, m, &h, crc, &e, err))
         return err->status;
     return tn_file_add(r->file, &e, err);
