@@ -44,6 +44,29 @@ static void take_note(void *context, const char *path, const char *text)
     PyOS_snprintf(o->notes + used, sizeof o->notes - used, "%s: %s\n", path, text);
 }
 
+void core_add_lost(core_convert_options *o, const tn_cast_report *lost)
+{
+    if (!o->lossy++) {
+        o->lost.dtype = lost->dtype;
+        PyOS_snprintf(o->first, sizeof o->first, "%s", lost->name);
+    }
+    o->lost.values += lost->values;
+    o->lost.flushed += lost->flushed;
+    o->lost.saturated += lost->saturated;
+}
+
+void core_note_lost(core_convert_options *o)
+{
+    size_t used = strlen(o->notes);
+    if (o->lossy)
+        PyOS_snprintf(o->notes + used, sizeof o->notes - used,
+                      "%zu tensors, the first %s: of %llu values other than 0, %llu became 0 and %llu were beyond "
+                      "the largest value in %s (strict=True makes this an error)\n", o->lossy, o->first,
+                      (unsigned long long)o->lost.values, (unsigned long long)o->lost.flushed,
+                      (unsigned long long)o->lost.saturated, tn_dtype_get(o->lost.dtype)->name);
+    o->lossy = 0;
+}
+
 /* Texts in threes, or in twos, become structs of as many texts. */
 static void read_lists(reader *r, core_convert_options *o)
 {
@@ -80,7 +103,7 @@ bool core_read_options(PyObject *options, core_convert_options *o)
         .encoding = (tn_keep)number_item(&r, "choose_encoding"),
         .checksum = (tn_keep)number_item(&r, "choose_checksum"), .in_order = number_item(&r, "in_order"),
         .cast_defaults = text_item(&r, "cast_defaults"), .max_bytes = number_item(&r, "max_bytes"),
-        .raw_codes = number_item(&r, "raw_codes") };
+        .raw_codes = number_item(&r, "raw_codes"), .strict = number_item(&r, "strict") };
     read_lists(&r, o);
     if (r.failed && !PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "expected a dictionary of options");
@@ -122,6 +145,11 @@ static void take_quantized(void *context, const tn_quantize_report *q)
         c->cap = 2 * c->cap + 16;
     }
     c->rows[c->count++] = (quantized){ strdup(q->name), strdup(q->datatype), q->bits, *q->report };
+}
+
+static void take_lost(void *context, const tn_cast_report *lost)
+{
+    core_add_lost(&((convert_job *)context)->o, lost);
 }
 
 static tn_status run_convert(core_job *job, tn_error *err)
@@ -180,8 +208,10 @@ static PyObject *convert(PyObject *module, PyObject *args)
     c->o.convert.progress = core_job_progress;
     c->o.convert.context = c;
     c->o.convert.quantized = report ? take_quantized : NULL;
+    c->o.convert.lost = take_lost;
     if (!core_job_run(&c->job, progress))
         return NULL;
+    core_note_lost(&c->o);
     PyObject *rows = reports(c);
     PyObject *result = rows ? Py_BuildValue("(KKKsN)", (unsigned long long)c->result.tensors,
                                             (unsigned long long)c->result.bytes_in,

@@ -164,7 +164,14 @@ typedef struct core_convert_options {
     PyObject          *kept;    /* the dictionary */
     void              *lists[5];
     char               notes[2048];     /* what the user should know, one line each */
+    size_t             lossy;           /* tensors that a cast lost much of... */
+    tn_cast_report     lost;            /* ...the type of the first, and the counts of all */
+    char               first[200];      /* ...and the name of the first */
 } core_convert_options;
+
+/* Notes what a cast lost, and says it in the notes once all is done. */
+void core_add_lost(core_convert_options *o, const tn_cast_report *lost);
+void core_note_lost(core_convert_options *o);
 
 bool core_read_options(PyObject *options, core_convert_options *o);
 void core_free_convert(core_convert_options *o);

@@ -26,6 +26,11 @@ typedef struct core_plan {
 
 static char *copy_text(const char *text) { return text ? strdup(text) : NULL; }
 
+static void take_lost(void *context, const tn_cast_report *lost)
+{
+    core_add_lost(&((core_plan *)context)->o, lost);
+}
+
 static void take_row(void *context, const tn_planned *p)
 {
     core_plan *self = context;
@@ -105,6 +110,7 @@ static PyObject *new_plan(PyTypeObject *type, PyObject *args, PyObject *keywords
         self->home = (core_home *)Py_NewRef(home);
     self->o.convert.plan = take_row;
     self->o.convert.context = self;
+    self->o.convert.lost = take_lost;
     Py_BEGIN_ALLOW_THREADS
     status = self->home ? tn_plan_make(core_home_file(self->home), path, &self->o.convert, &self->plan, &err)
                         : tn_plan_open(path, &self->plan, &err);
@@ -199,6 +205,7 @@ static PyObject *finish_plan(PyObject *self, PyObject *unused)
     plan_job *j = job_of((core_plan *)self, run_finish);
     if (!j || !core_job_run(&j->job, Py_None))
         return NULL;
+    core_note_lost(&((core_plan *)self)->o);
     PyObject *result = Py_BuildValue("(KKKs)", (unsigned long long)j->result.tensors,
                                      (unsigned long long)j->result.bytes_in,
                                      (unsigned long long)j->result.bytes_out, ((core_plan *)self)->o.notes);

@@ -215,6 +215,7 @@ def _conversion(
     defaults: dict[str, Any],
     max_bytes: int,
     raw: bool,
+    strict: bool,
 ) -> dict[str, Any]:
     """What a conversion takes besides what a writer does."""
     texts = [text for step in _STEPS for one in _texts(rules.get(step)) for text in (step, one)]
@@ -228,6 +229,7 @@ def _conversion(
         "cast_defaults": keys or None,
         "max_bytes": max_bytes,
         "raw_codes": raw,
+        "strict": strict,
     }
 
 
@@ -250,6 +252,7 @@ def convert(
     rename: Rules = None,
     round: str | None = None,
     overflow: str | None = None,
+    underflow: str | None = None,
     nan: str | None = None,
     seed: int | None = None,
     mode: str | None = None,
@@ -264,6 +267,7 @@ def convert(
     drop_names: bool = False,
     max_bytes: int = 0,
     raw: bool = False,
+    strict: bool = False,
     options: Mapping[str, Any] | None = None,
     report: bool = False,
     progress: Progress = None,
@@ -280,6 +284,8 @@ def convert(
     The output is written completely or not at all; it may be the source.  Ctrl-C leaves no file.
     report: what quantizing did to each tensor is in the result
     raw: another tool's packed codes are taken as the numbers that they look like
+    strict: a plain cast that makes more than 1 % of a tensor's values 0, or finds more than 1 % beyond the
+    largest value, raises LossError; else it is a warning
     """
     given = _output(
         to, compress, checksum, align, shard_size, jobs, replace, drop_metadata, drop_names, options or {}
@@ -298,6 +304,7 @@ def convert(
     defaults = {
         "round": round,
         "overflow": overflow,
+        "underflow": underflow,
         "nan": nan,
         "seed": seed,
         "mode": mode,
@@ -307,7 +314,7 @@ def convert(
         tensors, bytes_in, bytes_out, notes, rows = _core.convert(
             file._home,
             os.fsencode(path),
-            _conversion(given, rules, compress, checksum, only, rename, defaults, max_bytes, raw),
+            _conversion(given, rules, compress, checksum, only, rename, defaults, max_bytes, raw, strict),
             report,
             _progress(progress, os.fspath(path)),
         )
@@ -440,6 +447,7 @@ def plan(
     drop_names: bool = False,
     max_bytes: int = 0,
     raw: bool = False,
+    strict: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Plan what convert() would do with the same arguments, and write nothing.  See Plan."""
@@ -457,7 +465,7 @@ def plan(
         "concat": concat,
         "split": split,
     }
-    everything = _conversion(given, rules, compress, checksum, only, rename, {}, max_bytes, raw)
+    everything = _conversion(given, rules, compress, checksum, only, rename, {}, max_bytes, raw, strict)
     made = Plan(_core, opened(source)._home, os.fsencode(path), everything)
     made._path = os.fspath(path)
     return made

@@ -42,6 +42,8 @@ static const field fields[] = {
     CONVERT("choose_checksum", INT, checksum),
     CONVERT("in_order", BOOL, in_order),
     CONVERT("max_bytes", U64, max_bytes),
+    CONVERT("raw_codes", BOOL, raw_codes),
+    CONVERT("strict", BOOL, strict),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 _Static_assert(sizeof(tn_encoding) == sizeof(int) && sizeof(tn_checksum) == sizeof(int) &&

@@ -4,6 +4,7 @@ import pathlib
 import pickle
 import subprocess
 import sys
+import warnings
 
 import ml_dtypes
 import numpy as np
@@ -299,3 +300,22 @@ def test_the_package_carries_the_tool(sample):
         [sys.executable, "-m", "tenon", "ls", sample], capture_output=True, text=True, check=True
     )
     assert "embed.weight" in done.stdout
+
+
+def test_a_cast_that_loses_much_warns_or_raises(tmp_path):
+    path = tmp_path / "w.npy"
+    np.save(path, np.linspace(-0.02, 0.02, 101, dtype=np.float32))
+    with pytest.warns(UserWarning, match="of 100 values other than 0, 100 became 0 and 0 were beyond"):
+        tenon.convert(path, tmp_path / "out.zt", cast="int8")
+    with pytest.raises(tenon.LossError, match="100 of 100 values other than 0 become 0 in int8"):
+        tenon.convert(path, tmp_path / "strict.zt", cast="int8", strict=True)
+    assert not (tmp_path / "strict.zt").exists()
+    with pytest.raises(tenon.LossError, match=r"element \[0\] is -0.02, which becomes 0"):
+        tenon.convert(path, tmp_path / "strict.zt", cast="int8", underflow="error")
+    with pytest.warns(UserWarning, match="100 became 0"):
+        made = tenon.plan(path, tmp_path / "planned.zt", cast="int8")
+        made.run(0)
+        made.finish()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tenon.convert(path, tmp_path / "bf16.zt", cast="bf16")

@@ -534,6 +534,37 @@ static void options_are_saved_too(void)
     check_same_files(in_folder("a.bin").text, in_folder("b.bin").text);
 }
 
+static void a_saved_plan_is_as_strict(void)
+{
+    static const float small[] = { 0.02f, 0.03f, 7 };
+    static const simple tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = small };
+    const tn_rule rule = { "cast", "int8" };
+    const tn_convert_options o = { .size = sizeof o, .rules = &rule, .nrules = 1, .strict = true };
+    tn_error err = { .text = "" };
+    tn_plan *plan;
+    write_file("in.zt", (tn_create_options){ 0 }, &tensor, 1);
+    tn_file *f = open_file("in.zt");
+    CHECK(tn_plan_make(f, in_folder("out.zt").text, &o, &plan, NULL) == TN_OK);
+    CHECK(tn_plan_save(plan, in_folder("plan.json").text, NULL) == TN_OK);
+    tn_plan_free(plan);
+    tn_close(f);
+    CHECK(tn_plan_open(in_folder("plan.json").text, &plan, NULL) == TN_OK);
+    check_status(tn_plan_run(plan, 0, &err), &err, TN_ERR_LOSS, "2 of 3 values other than 0 become 0 in int8");
+    tn_plan_free(plan);
+}
+
+static void a_finished_plan_has_no_pieces_to_tell_of(void)
+{
+    tn_error err = { .text = "" };
+    tn_plan_piece_info piece = { .size = sizeof piece };
+    write_input((tn_create_options){ 0 });
+    tn_plan *plan = save_and_open(&samples[0], "out.zt");
+    run_shuffled(plan, 0);
+    must_finish(plan);
+    check_status(tn_plan_piece(plan, 0, &piece, &err), &err, TN_ERR_ARGUMENT, "it is finished already");
+    tn_plan_free(plan);
+}
+
 static void a_plan_of_another_input_is_refused(void)
 {
     tn_error err = { .text = "" };
@@ -607,6 +638,8 @@ int main(void)
         IN_FOLDER(damage_is_seen_in_the_last_piece_of_a_tensor),
         IN_FOLDER(a_saved_plan_gives_the_same_bytes),
         IN_FOLDER(options_are_saved_too),
+        IN_FOLDER(a_saved_plan_is_as_strict),
+        IN_FOLDER(a_finished_plan_has_no_pieces_to_tell_of),
         IN_FOLDER(a_plan_of_another_input_is_refused),
         IN_FOLDER(every_cut_and_every_flipped_byte_is_refused),
     };
