@@ -29,11 +29,11 @@ def test_examples_of_pages(page, doctest_namespace, tmp_path, monkeypatch):
 
 def test_readme(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    tenon.save("model.safetensors", {"embed.weight": np.ones((4, 64), "f4")})
+    tenon.save("model.safetensors", {"embed.weight": np.ones((4, 64), "f4"), "norm.weight": np.ones(64, "f4")})
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
     for block in blocks:
         exec(block, {})
-    assert blocks and list(tenon.open("small.zt")) == ["embed.weight"]
+    assert blocks and list(tenon.open("small.zt")) == ["embed.weight", "norm.weight"]
 
 
 def test_every_public_name_has_a_docstring():
