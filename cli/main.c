@@ -52,7 +52,7 @@ static int dispatch(int argc, char **argv)
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         name = "help";
-    if (strcmp(name, "--version") == 0)
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         name = "version";
     if (strcmp(name, "complete") == 0)
         return complete(argc - 2, argv + 2);

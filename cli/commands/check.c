@@ -336,6 +336,15 @@ static void out_verdict(const document *d)
     out_text("\n");
 }
 
+static bool is_tensor_file(const char *path)
+{
+    tn_file *file;
+    if (tn_open(path, NULL, &file, NULL) != TN_OK)
+        return false;
+    tn_close(file);
+    return true;
+}
+
 static int check_document(checking *c, document *d)
 {
     tn_error err = { .status = TN_OK };
@@ -360,6 +369,9 @@ static int check_document(checking *c, document *d)
         out_verdict(d);
     }
     c->wrong += d->wrong;
+    if (status == TN_ERR_CORRUPT && is_tensor_file(d->path))
+        return give_up_by(EXIT_BAD, &err, "%s: it is a tensor file and no descriptor: use \"tenon verify\"",
+                          escaped(d->path));
     return status == TN_OK ? EXIT_DONE : say_error(d->path, &err);
 }
 

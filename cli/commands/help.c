@@ -3,6 +3,7 @@
 #include "ui/opts.h"
 #include "ui/topics.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const command *const commands[] = {
@@ -37,8 +38,28 @@ const command *find_command(const char *name)
     return NULL;
 }
 
+/* Words of other tools, and what does that here. */
+static const char *const elsewhere[][2] = {
+    { "open", "ls" }, { "view", "ls" }, { "inspect", "ls -l" }, { "summary", "stats" }, { "print", "show" },
+    { "dump", "show" }, { "head", "show" }, { "compare", "diff" }, { "cmp", "diff" }, { "test", "verify" },
+    { "validate", "verify" }, { "checksum", "verify" }, { "cast", "convert --cast" }, { "copy", "convert" },
+    { "compress", "convert --compress zstd" }, { "decompress", "convert --compress none" },
+    { "merge", "convert IN... OUT" }, { "concat", "convert --concat" }, { "shard", "convert --shard-size" },
+    { "split", "convert --split" }, { "extract", "convert --only" }, { "filter", "convert --only" },
+    { "rename", "convert --rename" }, { "mv", "convert --rename" }, { "rm", "convert --exclude" },
+    { "transpose", "convert --transpose" }, { "reshape", "convert --reshape" }, { "metadata", "meta" },
+    { "export", "export-c" }, { "prune", "convert --form csr,threshold=T" },
+};
+
 const char *nearest_command(const char *name)
 {
+    static char text[80];
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+        if (strcmp(name, elsewhere[i][0]) == 0) {
+            snprintf(text, sizeof text, ": try \"tenon %s\"", elsewhere[i][1]);
+            return text;
+        }
+    }
     tn_nearest nearest = { .word = name };
     for (const command *const *c = commands; *c; c++)
         tn_nearest_offer(&nearest, (*c)->name);
@@ -136,17 +157,28 @@ static void json_overview(const command *only, const topic *only_topic)
 
 /* ---- the run ---- */
 
+/* ": ...", what could be meant, or "". */
+static const char *meant_by(const char *name)
+{
+    const tn_rule cast = { "cast", name };
+    const tn_format_info *f;
+    for (size_t i = 0; (f = tn_format_at(i)); i++)
+        if (names_format(f, name, false) || names_format(f, name, true))
+            return ": it is a format, which \"tenon formats\" lists";
+    if (tn_rule_check(&cast, NULL, NULL) == TN_OK)
+        return ": it is a type, which \"tenon help cast\" explains";
+    const char *near = nearest_topic(name);
+    return *near ? near : nearest_command(name);
+}
+
 static int run(const opts *o)
 {
     const char *name = o->nfiles ? o->files[0] : NULL;
     const command_alias *alias = name ? find_alias(name) : NULL;
     const command *c = name ? find_command(name) : NULL;
     const topic *t = name && !c ? find_topic(name) : NULL;
-    if (name && !c && !t) {
-        const char *near = nearest_topic(name);
-        return usage_error("help", "no command or topic \"%s\"%s", escaped(name),
-                           *near ? near : nearest_command(name));
-    }
+    if (name && !c && !t)
+        return usage_error("help", "no command or topic \"%s\"%s", escaped(name), meant_by(name));
     if (o->json) {
         json_overview(c, t);
         return EXIT_DONE;

@@ -1,6 +1,7 @@
 /* cli/commands/ls.c - lists the tensors of files. */
 #include "ui/chosen.h"
 #include "ui/document.h"
+#include "ui/each_file.h"
 #include "ui/json.h"
 #include "ui/open_file.h"
 #include "ui/table.h"
@@ -379,8 +380,13 @@ static int list(const opts *o, const char *path, bool *listed)
     tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io };
     tn_file *file;
     tn_error err = { .status = TN_OK };
-    if (tn_open(path, &options, &file, &err) != TN_OK)
-        return document_list(o, path, listed, &err);
+    if (tn_open(path, &options, &file, &err) != TN_OK) {
+        bool behind = *listed;
+        int failed = document_list(o, path, listed, &err);
+        if (behind)
+            suggest_only(o, path, err.status);
+        return failed;
+    }
     say_warnings(path, file);
     list_heading(o, path, listed);
     int code = list_file(o, path, file);

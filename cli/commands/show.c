@@ -5,6 +5,7 @@
 #include "ui/text.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #define THRESHOLD 1000          /* more values than this are summarised */
 
@@ -191,6 +192,9 @@ static int run(const opts *o)
 {
     const char *path = o->files[0];
     tn_file *file;
+    if (access(path, F_OK) != 0 && access(o->files[1], F_OK) == 0)
+        return usage_error("show", "expected FILE NAME, but \"%s\" is no file and \"%s\" is", escaped(path),
+                           escaped(o->files[1]));
     int code = open_input(o, path, &file);
     if (code != EXIT_DONE)
         return code;

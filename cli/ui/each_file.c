@@ -3,6 +3,9 @@
 #include "ui/json.h"
 #include "ui/progress.h"
 
+#include <string.h>
+#include <unistd.h>
+
 /* Returns the exit code; *shown: something was printed before. */
 static int open_and_visit(const opts *o, const file_task *task, const char *path, bool *shown, tn_error *err)
 {
@@ -18,6 +21,13 @@ static int open_and_visit(const opts *o, const file_task *task, const char *path
     int code = task->visit(o, path, file, err);
     tn_close(file);
     return code;
+}
+
+void suggest_only(const opts *o, const char *word, tn_status status)
+{
+    bool may_be_tensor = status == TN_ERR_IO && access(word, F_OK) != 0 && !strchr(word, '/');
+    if (may_be_tensor && command_takes(find_command(o->command), OPT_ONLY))
+        say("%s: to choose a tensor of the files before it, say --only '%s'", escaped(word), escaped(word));
 }
 
 /* Opens the file if none is given. */
@@ -38,6 +48,8 @@ static int one_file(const opts *o, const file_task *task, const char *path, cons
     }
     if (err.status != TN_OK)
         say_error(path, &err);
+    if (shown && *shown)
+        suggest_only(o, path, err.status);
     out_flush();
     return code;
 }

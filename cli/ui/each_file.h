@@ -25,4 +25,7 @@ int visit_open_file(const opts *o, const file_task *task, const char *name, cons
 /* Says why a file could not be taken, with --json also in an object of its own; returns the exit code. */
 int refuse_file(const opts *o, const char *path, const tn_error *err);
 
+/* After a file that could not be opened: a word behind files that is no file may be the name of a tensor. */
+void suggest_only(const opts *o, const char *word, tn_status status);
+
 #endif

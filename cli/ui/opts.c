@@ -116,8 +116,7 @@ static bool take_unset(opts *o, const option_row *row, const char *value)
     return *value && !strchr(value, '=') && take_list(o, row, value);
 }
 
-/* Whether a word is the name of a format, or its suffix without the dot. */
-static bool names_format(const tn_format_info *format, const char *word, bool by_suffix)
+bool names_format(const tn_format_info *format, const char *word, bool by_suffix)
 {
     const char *suffix = format->suffix;
     if (!by_suffix)
@@ -536,12 +535,46 @@ static const command *command_with(const char *name)
     return NULL;
 }
 
+/* Words of other tools. */
+static const struct { const char *word; opt_id id; } elsewhere[] = {
+    { "dtype", OPT_CAST }, { "type", OPT_CAST }, { "precision", OPT_CAST }, { "quantize", OPT_CAST },
+    { "format", OPT_TO }, { "output-format", OPT_TO }, { "input-format", OPT_FROM }, { "threads", OPT_JOBS },
+    { "workers", OPT_JOBS }, { "overwrite", OPT_FORCE }, { "yes", OPT_FORCE }, { "include", OPT_ONLY },
+    { "filter", OPT_ONLY }, { "tensors", OPT_ONLY }, { "pattern", OPT_ONLY }, { "ignore", OPT_EXCLUDE },
+    { "skip", OPT_EXCLUDE }, { "long", OPT_LONG }, { "verbose", OPT_LONG }, { "silent", OPT_QUIET },
+    { "compression", OPT_COMPRESS }, { "sparsity", OPT_SPARSE }, { "hash", OPT_CHECKSUM },
+    { "atol", OPT_TOLERANCE }, { "rtol", OPT_TOLERANCE }, { "check", OPT_DRY_RUN }, { "key", OPT_TENSOR },
+};
+
+/* What an option of another tool is called here, as "--cast" or "-l"; NULL: this command has none. */
+static const char *called_here(const command *c, const char *name)
+{
+    static char text[64];
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+        const option_row *row = &rows[elsewhere[i].id];
+        if (strcmp(elsewhere[i].word, name) != 0 || !command_takes(c, elsewhere[i].id))
+            continue;
+        if (row->name)
+            snprintf(text, sizeof text, "--%s", row->name);
+        else
+            snprintf(text, sizeof text, "-%c", row->letter);
+        return text;
+    }
+    return NULL;
+}
+
 /* Options of one format had names of their own before --option. */
 static int unknown_option(const command *c, const char *word)
 {
     char name[64];
     size_t dashes = strspn(word, "-"), n = strcspn(word + dashes, "=");
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : 0), word + dashes);
+    if (called_here(c, name))
+        return usage_error(c->name, "unknown option --%s: did you mean %s?", name, called_here(c, name));
+    if (strcmp(name, "output") == 0 || strcmp(name, "out") == 0 || strcmp(word, "-o") == 0)
+        if (!command_takes(c, OPT_OUT) && strstr(c->operands, "OUT"))
+            return usage_error(c->name, "no option %s: the output is the last operand, as in %s",
+                               escaped(word), c->operands);
     static const char *const moved[][2] = {
         { "--filler", "safetensors.filler=yes" },
         { "--ocp-names", "safetensors.ocp-names=yes" },
@@ -615,6 +648,8 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
             return usage_error(c->name, "option %s needs a value", escaped(word));
         if (code == '?' && optopt >= 256)
             return usage_error(c->name, "option --%s takes no value", rows[row_of(optopt)].name);
+        if (code == '?' && optopt == 'o')
+            return unknown_option(c, "-o");
         if (code == '?' && optopt != 0)
             return usage_error(c->name, "unknown option -%c", optopt > ' ' && optopt < 127 ? optopt : '?');
         if (code == '?')
@@ -654,6 +689,8 @@ int opts_parse(opts *o, const command *c, int argc, char **argv)
         return code;
     o->files = argv + optind;
     o->nfiles = (size_t)(argc - optind);
+    if (o->nfiles < c->min_files && o->nfiles > 0)
+        return usage_error(c->name, "expected %s but found only \"%s\"", c->operands, escaped(o->files[0]));
     if (o->nfiles < c->min_files)
         return usage_error(c->name, "expected %s", c->operands);
     if (o->nfiles > c->max_files)

@@ -142,6 +142,9 @@ bool        command_takes(const command *c, opt_id id);
 /* The command of this name, or of this other name; NULL: there is none. */
 const command *find_command(const char *name);
 
+/* Whether a word is the name of a format, or its suffix without the dot. */
+bool names_format(const tn_format_info *format, const char *word, bool by_suffix);
+
 /* ": did you mean ...?", or "". */
 const char *nearest_command(const char *name);
 

@@ -115,6 +115,7 @@ static const char *const options_for[] = {
     [TN_REASON_RULES] = "--%s",
     [TN_REASON_RAW_CODES] = "--raw takes them as numbers",
     [TN_REASON_TYPE] = "--cast takes \"tenon types\", \"tenon datatypes\", fx8, fx16, sa8, sa32",
+    [TN_REASON_GLOB] = "or let the rule choose other tensors: --%s 'GLOB=...'",
     [TN_REASON_RENAME_BEFORE] = "\"tenon convert --rename\" first",
 };
 
@@ -203,8 +204,11 @@ const tn_tensor *find_tensor(const char *path, const tn_file *file, const char *
     tn_nearest nearest = { .word = name };
     for (size_t i = 0; !tensor && i < tn_file_count(file); i++)
         tn_nearest_offer(&nearest, tn_file_tensor(file, i)->name);
+    const char *hint = did_you_mean(&nearest);
+    if (!*hint && strpbrk(name, "*?"))
+        hint = ": one name is expected; \"tenon ls --only GLOB\" lists several";
     if (!tensor)
-        give_up(EXIT_BAD, "%s: no tensor \"%s\"%s", escaped(path), escaped(name), did_you_mean(&nearest));
+        give_up(EXIT_BAD, "%s: no tensor \"%s\"%s", escaped(path), escaped(name), hint);
     return tensor;
 }
 

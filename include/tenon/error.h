@@ -71,7 +71,8 @@ typedef enum tn_reason {
     TN_REASON_CASTS         = 28,   /* change the rule of step cast that the text names */
     TN_REASON_RULES         = 32,   /* the rule of step `value` */
     TN_REASON_RAW_CODES     = 33,   /* set raw_codes: codes are taken as the numbers that they look like */
-    TN_REASON_TYPE          = 34    /* name a type that there is: tn_dtype_get(), tn_datatype_at() */
+    TN_REASON_TYPE          = 34,   /* name a type that there is: tn_dtype_get(), tn_datatype_at() */
+    TN_REASON_GLOB          = 35    /* let the rule of step `value` choose other tensors */
 } tn_reason;                    /* values are ABI: append, never renumber */
 
 /* Filled on failure only.  Every function that takes one accepts NULL.

@@ -98,6 +98,7 @@ REASONS: dict[int, str] = {
     32: "%s=[...]",
     33: "raw=True takes them as numbers",
     34: "tenon.datatypes() lists the names of datatypes",
+    35: 'or let the rule choose other tensors: %s=["GLOB=..."]',
 }
 
 

@@ -79,7 +79,7 @@ static tn_status choose_format(tn_writer *w, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT, "no container is called %s (see: tenon formats)",
                        tn_quote_z(name).text);
     return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_FORMAT, NULL,
-                     "its suffix names no container: say which it is");
+                     "its suffix names no format: say which of \"tenon formats\" it is");
 }
 
 tn_status tn_writer_new(const char *path, const tn_create_options *given, bool dry_run, tn_writer **writer,

@@ -37,7 +37,7 @@ static inline const char *line_of(const tn_error *err)
         "", "max_bytes", "replace", "drop_metadata", "drop_names", "form", "cast", "only", "rename", "layout",
         "nan", "encoding", "checksum", "format", "open_format", "format_option", "shard_size", "", "header",
         "jobs", "windows", "uids", "bind", "mli", "binary", "cast_before", "form_before", "rename_before",
-        "casts", "", "", "", "rules", "raw_codes", "type",
+        "casts", "", "", "", "rules", "raw_codes", "type", "glob",
     };
     static char lines[4][TN_ERROR_LINE + 100];
     static unsigned turn;

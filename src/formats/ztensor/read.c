@@ -58,8 +58,8 @@ tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
     uint64_t room = size - ZT_MAGIC_BYTES - ZT_TAIL_BYTES, n = tn_load_u64le(tail);
     if (n > room)
         return tn_fail_at(err, TN_ERR_CORRUPT, size - sizeof tail,
-                          "expected an index of at most %llu bytes but found %llu", (unsigned long long)room,
-                          (unsigned long long)n);
+                          "expected an index of at most %llu bytes but found %llu: the end may be missing",
+                          (unsigned long long)room, (unsigned long long)n);
     TN_TRY(tn_index_check_size(n, size - sizeof tail, err));
     index->at = size - sizeof tail - n;
     index->size = (size_t)n;

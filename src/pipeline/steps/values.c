@@ -25,9 +25,10 @@ tn_status tn_check_floats(tn_dtype dtype, tn_error *err)
     const tn_dtype_info *type = tn_dtype_get(dtype);
     if (is_signed_float(type))
         return TN_OK;
-    return tn_fail(err, TN_ERR_ARGUMENT, "expected values of a %s type but found %s: cast it to f32 first",
-                   type && type->kind == TN_KIND_FLOAT ? "signed float" : "float",
-                   type ? type->name : "an unknown type");
+    return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_GLOB, "cast",
+                     "expected values of a %s type but found %s: cast it to f32 first",
+                     type && type->kind == TN_KIND_FLOAT ? "signed float" : "float",
+                     type ? type->name : "an unknown type");
 }
 
 static tn_status add_dense(tn_view **view, tn_dtype to, tn_error *err)
