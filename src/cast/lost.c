@@ -128,7 +128,7 @@ void tn_cast_plan_count(tn_cast_plan *plan, const tn_cast_kernels *kernels)
 static void unpack(const tn_cast_plan *plan, const uint8_t *src, size_t first, size_t n, uint8_t *codes)
 {
     unsigned bits = plan->from->bits;
-    uint8_t sign = plan->limits.is_integer ? (uint8_t)(1u << (bits - 1)) : 0;
+    uint8_t sign = (uint8_t)(plan->limits.is_integer ? 1u << (bits - 1) : 0);
     for (size_t i = 0; i < n; i++) {
         uint8_t code = (uint8_t)tn_code_get(src, first + i, bits);
         codes[i] = (uint8_t)((code ^ sign) - sign);
