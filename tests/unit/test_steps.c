@@ -175,6 +175,36 @@ static void restack(numbers *a, chain *c)
     arrange(a, n, order, extent, start, step);
 }
 
+/* Some indices more of each dimension, which the step after it has as elements. */
+static void pad(numbers *a, chain *c)
+{
+    static numbers b;
+    char text[160] = "";
+    int value = (int)below(8);
+    b = *a;
+    for (uint32_t i = 0; i < a->rank; i++) {
+        int64_t to = 1 + (int64_t)below(5);
+        b.shape[i] = (a->shape[i] + to - 1) / to * to;
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%u=%d,", i, (int)to);
+    }
+    if (!a->rank || count_of(&b) > MOST / 4)
+        return;
+    for (int64_t k = 0; k < count_of(&b); k++) {
+        int64_t at = 0, rest = k, stride = 1;
+        bool inside = true;
+        for (uint32_t i = a->rank; i-- > 0; rest /= b.shape[i], stride *= a->shape[i]) {
+            inside &= rest % b.shape[i] < a->shape[i];
+            at += rest % b.shape[i] * stride;
+        }
+        b.value[k] = inside ? a->value[at] : value;
+    }
+    *a = b;
+    say_rule(c, "pad", "t=%svalue=%d", text, value);
+    if (below(2))
+        say_rule(c, "cast", "t=%s", types[below(sizeof types / sizeof *types)]);
+    reshape(a, c);
+}
+
 static void cast(numbers *a, chain *c)
 {
     (void)a;
@@ -225,7 +255,8 @@ static void write_numbers(const numbers *a)
 
 static void any_order_of_steps_is_right_element_by_element(void)
 {
-    static void (*const steps[])(numbers *, chain *) = { slice, transpose, reshape, turn, restack, cast };
+    static void (*const steps[])(numbers *, chain *) = { slice, transpose, reshape, turn, restack, cast,
+                                                         pad };
     static numbers a;
     for (int round = 0; round < 400; round++) {
         chain c = { .count = 0 };

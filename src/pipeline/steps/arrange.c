@@ -507,6 +507,7 @@ const tn_step tn_step_slice = {
 /* ---- padding ---- */
 
 typedef struct padded {
+    const int64_t *shape, *physical;    /* without and with padding, whatever a later step takes it for */
     tn_padding padding;
     tn_padded  record;
     tn_strided source;
@@ -523,6 +524,8 @@ static tn_status describe_pad(tn_view *v, const void *options, tn_error *err)
     int64_t *physical = tn_arena_copy(v->arena, v->parts[0].array.shape, rank * sizeof *physical);
     if (!p || !physical)
         return tn_fail_nomem(err);
+    p->shape = v->parts[0].array.shape;
+    p->physical = physical;
     TN_TRY(v->tensor.scaling ? tn_view_scales(v->input, &scale, &zero, err) : TN_OK);
     TN_TRY(tn_choose_padding(&v->tensor, rule, zero, physical, &p->padding, err));
     if (rank && memcmp(physical, v->parts[0].array.shape, rank * sizeof *physical) != 0) {
@@ -541,6 +544,15 @@ static tn_status prepare_pad(tn_view *v, const tn_preparing *p, tn_error *err)
     if (own->is_strided || tn_view_has_ranges(v->input))
         return TN_OK;
     return tn_view_fill(v->input, p, err);
+}
+
+static places places_of_pad(const tn_view *v, const padded *own)
+{
+    places p = places_of(v, &own->source);
+    p.shape = own->shape;
+    p.physical = own->physical;
+    p.padding = &own->padding;
+    return p;
 }
 
 /* How many elements without padding come before number `first` of those with it. */
@@ -578,8 +590,7 @@ static tn_status make_pad(const tn_view *v, uint64_t first, size_t n, tn_worker 
                           tn_error *err)
 {
     const padded *own = v->state;
-    places p = places_of(v, &own->source);
-    p.padding = &own->padding;
+    places p = places_of_pad(v, own);
     TN_TRY(own->is_strided ? TN_OK : read_values(v, &p, first, n, w, err));
     if (v->bits < 8)
         return copy_packed(v, &p, first, n, w, out, err);
@@ -590,7 +601,7 @@ static tn_status make_pad(const tn_view *v, uint64_t first, size_t n, tn_worker 
 static tn_status needs_pad(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err)
 {
     const padded *own = v->state;
-    const places p = places_of(v, &own->source);
+    const places p = places_of_pad(v, own);
     uint64_t begin = values_before(&p, first), end = values_before(&p, first + n);
     return end > begin ? tn_view_needs(v->input, begin, end - begin, needs, err) : TN_OK;
 }
