@@ -537,12 +537,12 @@ tn_status tn_plan_apply(planning *p, const tn_read_rule *rule, tn_error *err)
     const tn_tensor_rules *before = p->rules;
     tn_tensor_rules own = { .plans = rule->plans };
     p->rules = &own;
-    if (rule->step->kind != TN_RULE_CAST && p->view->parts[0].padded)
-        tn_view_take_padding(p->view);
+    tn_status status = rule->step->kind == TN_RULE_CAST ? TN_OK : tn_view_take_padding(p->view, err);
     begin_base(p);
     bool was_cast = p->is_cast;         /* by what the tensor will be cast to, which is applied once */
     p->is_cast = false;
-    tn_status status = rule->step->add(p, rule->rule, err);
+    if (!status)
+        status = rule->step->add(p, rule->rule, err);
     p->rules = before;
     p->is_cast = was_cast;
     return status;

@@ -59,11 +59,24 @@ tn_status tn_view_resize(tn_view *v, uint32_t rank, const int64_t *shape, tn_err
     return TN_OK;
 }
 
-void tn_view_take_padding(tn_view *v)
+tn_status tn_view_check_padding(const tn_view *v, tn_error *err)
 {
+    const tn_part *p = &v->parts[0];
+    int32_t axis = v->tensor.scaling ? v->tensor.scaling->axis : -1;
+    if (!p->padded || axis < 0 || p->padded->shape[axis] == p->array.shape[axis])
+        return TN_OK;
+    return tn_fail(err, TN_ERR_UNSUPPORTED,
+                   "dimension %d has a scale for each index, but none for its padding: pad it before it is "
+                   "quantized, or after all other steps", (int)axis);
+}
+
+tn_status tn_view_take_padding(tn_view *v, tn_error *err)
+{
+    TN_TRY(tn_view_check_padding(v, err));
     if (v->parts[0].padded)
         v->tensor.shape = v->parts[0].array.shape = v->parts[0].padded->shape;
     v->parts[0].padded = NULL;
+    return TN_OK;
 }
 
 static tn_status new_view(const tn_view_place *place, const tn_step *step, const tn_tensor *tensor,

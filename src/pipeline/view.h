@@ -178,8 +178,9 @@ void tn_view_free(tn_view *view);       /* NULL is allowed */
 /* The shape of the first part changed: sets count, bits and the part's bytes. */
 tn_status tn_view_resize(tn_view *v, uint32_t rank, const int64_t *shape, tn_error *err);
 
-/* Padding becomes part of the tensor. */
-void tn_view_take_padding(tn_view *v);
+/* Padding becomes part of the tensor.  It is refused where the elements have scales and the padding none. */
+tn_status tn_view_take_padding(tn_view *v, tn_error *err);
+tn_status tn_view_check_padding(const tn_view *v, tn_error *err);
 
 /* Takes the steps after `before` away again. */
 void tn_view_drop_steps(tn_view **view, tn_view *before);

@@ -210,6 +210,7 @@ static tn_status describe_quantize(tn_view *v, const void *options, tn_error *er
     const tn_quantize_task *task = options;
     quantizing *q = new_quantizing(v, task);
     TN_TRY(q ? tn_check_floats(v->tensor.dtype, err) : tn_fail_nomem(err));
+    TN_TRY(tn_view_take_padding(v, err));
     TN_TRY(add_scales(v, q, task, err));
     tn_affine_task plan = { .affine = &q->affine, .values = v->input->parts[0].array.dtype, .index = q->index,
                             .scale = q->scale, .zero = q->zero, .options = &q->options };
@@ -291,8 +292,7 @@ static tn_status find_scales(tn_view *v, const tn_preparing *p, tn_error *err)
     s.each = is_read_in_order(values) && values->count ? values->count : SEARCH;
     const tn_scale_source source = { .add = add_item, .done = item_done, .context = &s,
                                      .items = tn_div_up_u64(values->count, s.each) };
-    const tn_tensor *t = &values->tensor;
-    TN_TRY(tn_scale_index_for(t->rank, t->shape, affine.axis, &index, err));
+    TN_TRY(tn_scale_index_for(values->tensor.rank, tn_view_shape(values), affine.axis, &index, err));
     TN_TRY(tn_scale_tally_new(&affine, &q->options, values->parts[0].array.dtype, index, &tally, err));
     tn_status status = tn_scale_search(tally, &source, tn_pool_jobs(p->pool), err);
     if (!status)
@@ -348,7 +348,8 @@ static tn_status describe_dequantize(tn_view *v, const void *options, tn_error *
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a scaled tensor becomes a float type, and from there any other");
     TN_TRY(made ? tn_view_scales(v->input, &plan.scale, &plan.zero, err) : tn_fail_nomem(err));
-    TN_TRY(tn_scale_index_for(v->tensor.rank, v->tensor.shape, v->tensor.scaling->axis, &plan.index, err));
+    TN_TRY(tn_view_check_padding(v, err));
+    TN_TRY(tn_scale_index_for(v->tensor.rank, tn_view_shape(v), v->tensor.scaling->axis, &plan.index, err));
     TN_TRY(tn_affine_plan_make(made, &plan, err));
     if (task->cast)
         TN_TRY(tn_affine_plan_cast(made, task->cast, err));
@@ -391,7 +392,8 @@ static tn_status describe_requantize(tn_view *v, const void *options, tn_error *
 {
     const tn_quantize_task *task = options;
     quantizing *q = new_quantizing(v, task);
-    TN_TRY(q ? add_scales(v, q, task, err) : tn_fail_nomem(err));
+    TN_TRY(q ? tn_view_take_padding(v, err) : tn_fail_nomem(err));
+    TN_TRY(add_scales(v, q, task, err));
     q->from.axis = v->input->tensor.scaling->axis;
     TN_TRY(tn_view_scales(v->input, &q->from.scale, &q->from.zero, err));
     TN_TRY(tn_affine_range(&q->affine, q->affine.range, err));

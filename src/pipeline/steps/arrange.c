@@ -234,11 +234,23 @@ typedef struct arranging {
     tn_arrangement how;
     tn_strided     source;      /* once it is prepared; its strides are those of the result */
     bool           is_strided;  /* else boxes of the input are read */
+    struct { const uint32_t *from; uint32_t *to; } chosen[3];   /* scales, zero points; NULL: all go along */
+    uint64_t       nchosen;
+    int64_t        first, step; /* of them */
 } arranging;
+
+/* Again when they are known: a quantizer before this step finds them when it is prepared. */
+static void choose_scales(const arranging *own)
+{
+    for (uint32_t k = 1; k < 3 && own->chosen[k].to; k++)
+        for (uint64_t i = 0; i < own->nchosen; i++)
+            own->chosen[k].to[i] = own->chosen[k].from[own->first + (int64_t)i * own->step];
+}
 
 /* Scales go along; those of a dimension of which some indices are left are chosen alike. */
 static tn_status arrange_scales(tn_view *v, const tn_arrangement *a, tn_error *err)
 {
+    arranging *own = v->state;
     int32_t axis = v->tensor.scaling->axis, to = -1;
     tn_scaling *scaling = tn_arena_copy(v->arena, v->tensor.scaling, sizeof *scaling);
     int64_t *extent = tn_arena_zalloc(v->arena, 1, sizeof *extent);
@@ -259,13 +271,17 @@ static tn_status arrange_scales(tn_view *v, const tn_arrangement *a, tn_error *e
         uint32_t *some = tn_arena_alloc(v->arena, ((size_t)*extent + 1) * sizeof *some);
         if (!some)
             return tn_fail_nomem(err);
-        for (int64_t i = 0; i < *extent; i++)
-            memcpy(&some[i], (const uint32_t *)found[k] + a->start[axis] + i * a->step[axis], sizeof *some);
+        own->chosen[k].from = found[k];
+        own->chosen[k].to = some;
         v->parts[k].array.rank = to >= 0 ? v->parts[k].array.rank : 0;
         v->parts[k].array.shape = extent;
         v->parts[k].nbytes = (uint64_t)*extent * sizeof *some;
         v->parts[k].data = (const uint8_t *)some;
     }
+    own->nchosen = (uint64_t)*extent;
+    own->first = a->start[axis];
+    own->step = a->step[axis];
+    choose_scales(own);
     return TN_OK;
 }
 
@@ -301,7 +317,7 @@ static tn_status describe_arrange(tn_view *v, const void *options, tn_error *err
     if (!own || !shape)
         return tn_fail_nomem(err);
     TN_TRY(tn_view_check_places(v, err));
-    tn_view_take_padding(v);
+    TN_TRY(tn_view_take_padding(v, err));
     own->how = *a;
     v->is_moved |= a->rank != v->tensor.rank;
     for (uint32_t i = 0; i < a->rank; i++)
@@ -345,6 +361,7 @@ static tn_status prepare_arrange(tn_view *v, const tn_preparing *p, tn_error *er
     const tn_arrangement *a = &own->how;
     tn_strided input = { 0 };
     TN_TRY(tn_view_prepare(v->input, p, err));
+    choose_scales(own);
     own->is_strided = v->count && tn_view_strided(v->input, &input) &&
                       move_base(a, v->input->parts[0].array.rank, v->bits, &input);
     own->source = input;

@@ -92,7 +92,6 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
         tn_datatype_free(task->own);
         return tn_fail_nomem(err);
     }
-    tn_view_take_padding(v);
     e->datatype = task->datatype;
     e->own = task->own;
     e->fakes = task->fakes;
@@ -100,6 +99,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     e->refused = task->refused;
     e->cast = (tn_cast_options){ .size = sizeof e->cast, .overflow = task->cast.overflow };
     e->work = (tn_scaled_work){ .scale = task->scale, .zero = task->zero };
+    TN_TRY(tn_view_take_padding(v, err));
     TN_TRY(check_source(v, e, err));
     TN_TRY(tn_quantizer_check(e->datatype, &task->options, err));
     TN_TRY(tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &task->options, NULL,

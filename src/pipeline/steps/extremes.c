@@ -151,7 +151,7 @@ tn_status tn_find_power(const tn_view *v, tn_dtype to, const tn_requantize_optio
     int frac = (int)tn_dtype_get(to)->bits - 1;
     bool any = false;
     tn_scale_index index;
-    TN_TRY(tn_scale_index_for(t->rank, t->shape, t->scaling->axis, &index, err));
+    TN_TRY(tn_scale_index_for(t->rank, tn_view_shape(v), t->scaling->axis, &index, err));
     x.shape[0] = (int64_t)index.count;
     x.codes = tn_arena_zalloc(v->arena, (size_t)index.count, 2 * sizeof *x.codes);
     x.trial = tn_arena_zalloc(v->arena, (size_t)index.count, 2 * sizeof *x.trial);

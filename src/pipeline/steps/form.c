@@ -155,7 +155,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     tn_pool *own = NULL, *pool = v->place->walk ? v->place->walk->pool : NULL;
     if (!f)
         return tn_fail_nomem(err);
-    tn_view_take_padding(v);
+    TN_TRY(tn_view_take_padding(v, err));
     tn_status status = pool ? TN_OK : tn_pool_new(1, &own, err);
     if (!status)
         status = count(v, f, rule, pool ? pool : own, err);

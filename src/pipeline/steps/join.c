@@ -17,7 +17,7 @@ static tn_status describe_reshape(tn_view *v, const void *options, tn_error *err
     if (!shape)
         return tn_fail_nomem(err);
     TN_TRY(tn_view_check_places(v, err));
-    tn_view_take_padding(v);
+    TN_TRY(tn_view_take_padding(v, err));
     if (v->tensor.scaling && v->tensor.scaling->axis >= 0)
         return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_CAST, "f32",
                          "its scales belong to one dimension, which a new shape would not have");

@@ -1,0 +1,122 @@
+/* Codes with scales between other steps: what comes of them is what comes of their values. */
+#include "support.h"
+
+#include <tenon/view.h>
+
+enum { ROWS = 4, COLUMNS = 8, MOST = 16 * COLUMNS };
+
+static float data[ROWS * COLUMNS];
+
+static tn_view *open_data(void)
+{
+    static const int64_t shape[] = { ROWS, COLUMNS };
+    static const tn_part part = { .role = "data", .array = { TN_FLOAT32, 2, shape, NULL },
+                                  .nbytes = sizeof data, .data = (const uint8_t *)data };
+    static const tn_tensor tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
+                                      .parts = &part, .nparts = 1 };
+    tn_view *v = NULL;
+    for (int i = 0; i < ROWS * COLUMNS; i++)    /* rows of very different sizes */
+        data[i] = (float)(i * 7 % 13 - 6 + i % COLUMNS) * (float)(1 << (3 * (i / COLUMNS))) * 0.37f;
+    CHECK(tn_view_open(NULL, &tensor, &v, NULL) == TN_OK);
+    return v;
+}
+
+/* A step and its text. */
+typedef const char *step[2];
+
+static tn_view *open_with(const step *steps, size_t n)
+{
+    tn_view *v = open_data();
+    tn_error err = { .text = "" };
+    for (size_t i = 0; i < n; i++)
+        if (tn_view_add(&v, steps[i][0], steps[i][1], &err))
+            fail_msg("%s %s: %s", steps[i][0], steps[i][1], line_of(&err));
+    return v;
+}
+
+/* The values of all elements, with padding. */
+static size_t read_values(const step *steps, size_t n, float *values)
+{
+    tn_view *v = open_with(steps, n);
+    tn_error err = { .text = "" };
+    size_t count = 1;
+    if (tn_view_add_values(&v, TN_FLOAT32, &err))
+        fail_msg("%s", line_of(&err));
+    const tn_tensor *t = tn_view_tensor(v);
+    for (uint32_t i = 0; i < t->rank; i++)
+        count *= (size_t)(t->parts[0].padded ? t->parts[0].padded->shape[i] : t->shape[i]);
+    CHECK(count <= MOST);
+    if (tn_view_read(v, 0, 0, count, values, count * sizeof *values, &err))
+        fail_msg("%s", line_of(&err));
+    tn_view_close(v);
+    return count;
+}
+
+static const char *const codes[] = { "int8,per=channel,axis=0", "u8,per=channel,axis=1", "u8,per=tensor",
+                                     "int4,per=channel,axis=0", "u8,per=channel,axis=0", "fx8" };
+enum { CODES = sizeof codes / sizeof codes[0] };
+
+static void places_of_codes_are_places_of_their_values(void)
+{
+    static const step places[] = { { "slice", "1:4:2" }, { "slice", "2" }, { "slice", ":,1:7:3" },
+                                   { "slice", ":,5" }, { "transpose", "1,0" } };
+    for (size_t c = 0; c < CODES; c++)
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            const step after[] = { { "cast", codes[c] }, { places[i][0], places[i][1] } },
+                       values[] = { { "cast", codes[c] }, { "cast", "f32" }, { places[i][0], places[i][1] } };
+            float found[MOST], expected[MOST];
+            size_t n = read_values(after, 2, found);
+            CHECK(read_values(values, 3, expected) == n);
+            if (memcmp(found, expected, n * sizeof *found) != 0)
+                fail_msg("%s, %s %s", codes[c], places[i][0], places[i][1]);
+        }
+}
+
+/* Padding of both dimensions that is quantized is values, which have scales. */
+static void padding_is_quantized_with_the_scales_of_its_places(void)
+{
+    for (size_t c = 0; c < CODES; c++) {
+        const step padded[] = { { "pad", "0=6,1=10" }, { "cast", codes[c] } }, plain[] = { { "cast", codes[c] } };
+        float found[MOST], expected[MOST];
+        CHECK(read_values(padded, 2, found) == 6 * 10);
+        CHECK(read_values(plain, 1, expected) == ROWS * COLUMNS);
+        for (size_t i = 0; i < 6 * 10; i++) {
+            size_t row = i / 10, column = i % 10;
+            bool inside = row < ROWS && column < COLUMNS;
+            if (found[i] != (inside ? expected[row * COLUMNS + column] : 0))
+                fail_msg("%s at %zu, %zu: %g", codes[c], row, column, (double)found[i]);
+        }
+    }
+}
+
+static void padding_without_scales_has_no_values(void)
+{
+    static const step steps[] = { { "cast", "u8,per=channel,axis=1" }, { "pad", "1=10" } },
+                      across[] = { { "cast", "u8,per=channel,axis=1" }, { "pad", "0=6" } };
+    static const step next[] = { { "slice", "0:2" }, { "transpose", "1,0" }, { "cast", "f32" },
+                                 { "cast", "fx8" }, { "pad", "0=8" } };
+    tn_error err = { .text = "" };
+    tn_view *v = open_with(steps, 2);
+    for (size_t i = 0; i < sizeof next / sizeof *next; i++) {
+        tn_view *before = v;
+        CHECK(tn_view_add(&v, next[i][0], next[i][1], &err) == TN_ERR_UNSUPPORTED && v == before);
+        CHECK(strstr(err.text, "dimension 1 has a scale for each index, but none for its padding"));
+    }
+    CHECK(tn_view_add_values(&v, TN_FLOAT32, &err) == TN_ERR_UNSUPPORTED);
+    tn_view_close(v);
+    float found[MOST], expected[MOST];
+    CHECK(read_values(across, 2, found) == 6 * COLUMNS);
+    CHECK(read_values(across, 1, expected) == ROWS * COLUMNS);
+    for (size_t i = 0; i < 6 * COLUMNS; i++)
+        CHECK(found[i] == (i < ROWS * COLUMNS ? expected[i] : 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(places_of_codes_are_places_of_their_values),
+        TEST(padding_is_quantized_with_the_scales_of_its_places),
+        TEST(padding_without_scales_has_no_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
