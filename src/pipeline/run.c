@@ -535,23 +535,23 @@ static tn_status join_pieces(tn_engine *m, size_t i, tn_error *err)
             return TN_OK;
     if (end < m->run->npieces && all[end].nblocks && all[end].first == all[i].first)
         return TN_OK;
-    tn_blocks_made *made = all[first].blocks;
+    tn_blocks_made made = *all[first].blocks;   /* a copy: if this fails it is done again */
     const tn_subject s = subject_of(m, all[i].first);
     uint32_t part = 0;
     for (size_t k = first + 1; k < end; k++) {
-        tn_digest_join(&made->in, &all[k].blocks->in, all[k].blocks->nin);
-        tn_quantize_stats_add(&made->stats, &all[k].blocks->stats);
+        tn_digest_join(&made.in, &all[k].blocks->in, all[k].blocks->nin);
+        tn_quantize_stats_add(&made.stats, &all[k].blocks->stats);
     }
     for (size_t e = tn_first_entry(m, &s); tn_has_entry(&s, e); e = tn_next_entry(m, &s, e + 1), part++) {
         for (size_t k = first + 1; k < end; k++)
-            tn_digest_join(&made->out[part], &all[k].blocks->out[part], all[k].blocks->nout[part]);
-        tn_writer_commit(m->out, e, &made->out[part]);
+            tn_digest_join(&made.out[part], &all[k].blocks->out[part], all[k].blocks->nout[part]);
+        tn_writer_commit(m->out, e, &made.out[part]);
     }
-    TN_TRY(tell(m, &s, &made->stats, err));
+    TN_TRY(tell(m, &s, &made.stats, err));
     const tn_tensor *t = tn_source_of(m, &s);
-    if (made->in.kind == TN_CHECKSUM_NONE)
+    if (made.in.kind == TN_CHECKSUM_NONE)
         return TN_OK;
-    return tn_run_in_input(m, &s, tn_part_compare_digest(t, &t->parts[0], &made->in, err), err);
+    return tn_run_in_input(m, &s, tn_part_compare_digest(t, &t->parts[0], &made.in, err), err);
 }
 
 static tn_status run_pieces(tn_engine *m, size_t first, size_t n, tn_error *err)
@@ -570,8 +570,9 @@ static tn_status run_pieces(tn_engine *m, size_t first, size_t n, tn_error *err)
     for (size_t i = first; i < first + n; i++) {
         bool was_made = all[i].is_made;
         all[i].is_made = true;
-        if (!was_made && all[i].nblocks)
-            TN_TRY(join_pieces(m, i, err));
+        tn_status status = !was_made && all[i].nblocks ? join_pieces(m, i, err) : TN_OK;
+        all[i].is_made = !status;
+        TN_TRY(status);
     }
     return place_due(m, err);
 }
@@ -647,12 +648,21 @@ static void close_engine(tn_engine *m)
     free(m->items.list);
 }
 
+/* A piece that failed may be tried again. */
+static void begin_again(tn_writer *w, const tn_piece *p)
+{
+    tn_writer_begin_again(w, w->first_entry[p->first], tn_writer_first(w, (size_t)p->first + p->count));
+}
+
 tn_status tn_run_pieces(const tn_run *run, size_t first, size_t n, tn_error *err)
 {
     tn_engine m = { .run = run, .out = run->out };
     tn_status status = open_engine(&m, err);
     if (!status)
         status = run_pieces(&m, first, n, err);
+    for (size_t i = first; i < first + n && status; i++)
+        if (!run->pieces[i].is_made)
+            begin_again(run->out, &run->pieces[i]);
     close_engine(&m);
     return status;
 }

@@ -253,6 +253,14 @@ void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest)
     w->entries[entry].done = true;
 }
 
+void tn_writer_begin_again(tn_writer *w, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        w->entries[i].done = false;
+    w->current = SIZE_MAX;
+    tn_hash_free(&w->hash);
+}
+
 /* ---- streaming one part ---- */
 
 static bool is_encoded(const tn_out_entry *e)

@@ -184,6 +184,9 @@ static inline bool tn_writer_is_late(const tn_writer *w, const tn_out_entry *e)
 /* All bytes of the entry are in the file. */
 void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest);
 
+/* Entries [first, end) are written anew, at the places that they have: making them has failed. */
+void tn_writer_begin_again(tn_writer *w, size_t first, size_t end);
+
 /* Bytes of all files together; after tn_writer_seal(). */
 uint64_t tn_writer_total(const tn_writer *w);
 

@@ -464,9 +464,54 @@ static void damage_is_seen_in_the_last_piece_of_a_tensor(void)
     while (i < tn_plan_count(plan) && !status)
         status = tn_plan_run(plan, i++, &err);
     check_status(status, &err, TN_ERR_CHECKSUM, "tensor \"big\": expected checksum");
+    check_status(tn_plan_finish(plan, NULL, &err), &err, TN_ERR_ARGUMENT, "is missing");
+    check_status(tn_plan_run(plan, i - 1, &err), &err, TN_ERR_CHECKSUM, "tensor \"big\": expected checksum");
     tn_plan_free(plan);
     tn_close(f);
     tn_piece_bytes = usual;
+}
+
+static int stop_once(void *context, uint64_t done, uint64_t total)
+{
+    bool *stopped = context, stop = !*stopped && done > total / 2;
+    *stopped |= stop;
+    return stop;
+}
+
+static void a_piece_that_was_stopped_is_made_again(void)
+{
+    enum { COUNT = 3 << 20 };
+    static float many[COUNT];
+    const simple all[] = {
+        { .name = "a", .dtype = TN_FLOAT32, .rank = 1, .shape = { COUNT }, .data = many },
+        { .name = "b", .dtype = TN_FLOAT32, .rank = 2, .shape = { 4, COUNT / 4 }, .data = many },
+    };
+    for (size_t i = 0; i < COUNT; i++)
+        many[i] = (float)(i % 1000);
+    for (unsigned k = 0; k < 4; k++) {          /* ordered or alone, raw or encoded */
+        bool stopped = false;
+        write_file("in.zt", (tn_create_options){ .replace = true, .encoding = k & 1 ? TN_ENCODING_ZSTD : 0 },
+                   all, 2);
+        const sample s = { .create = { .encoding = k & 2 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW,
+                                       .checksum = TN_CHECKSUM_CRC32C } };
+        tn_create_options create;
+        tn_convert_options o = options_of(&s, &create, 2);
+        tn_file *f = open_file("in.zt");
+        tn_error err = { .text = "" };
+        tn_plan *plan;
+        o.encoding = TN_CHOOSE;
+        o.progress = stop_once;
+        o.context = &stopped;
+        CHECK(tn_plan_make(f, in_folder("out.zt").text, &o, &plan, &err) == TN_OK && tn_plan_count(plan) == 1);
+        CHECK(tn_plan_run(plan, 0, &err) == TN_ERR_CANCELLED);
+        must_run(plan, 0);
+        must_finish(plan);
+        tn_plan_free(plan);
+        o.progress = NULL;
+        CHECK(tn_convert(f, in_folder("whole.zt").text, &o, NULL, &err) == TN_OK);
+        check_same_files(in_folder("out.zt").text, in_folder("whole.zt").text);
+        tn_close(f);
+    }
 }
 
 /* ---- saved ---- */
@@ -636,6 +681,7 @@ int main(void)
         IN_FOLDER(pieces_report_what_the_tensor_would),
         IN_FOLDER(an_unfinished_plan_leaves_nothing),
         IN_FOLDER(damage_is_seen_in_the_last_piece_of_a_tensor),
+        IN_FOLDER(a_piece_that_was_stopped_is_made_again),
         IN_FOLDER(a_saved_plan_gives_the_same_bytes),
         IN_FOLDER(options_are_saved_too),
         IN_FOLDER(a_saved_plan_is_as_strict),
