@@ -6,6 +6,7 @@
 #include "ui/progress.h"
 #include "ui/report.h"
 #include "ui/rules.h"
+#include "ui/standard.h"
 #include "ui/table.h"
 #include "ui/text.h"
 
@@ -320,6 +321,26 @@ static uint64_t stored_bytes(const opts *o, const tn_file *file)
     return bytes;
 }
 
+/* Standard output cannot be written at offsets: the file is made first. */
+static tn_status run_convert(const job *j, const tn_file *file, tn_convert_options *options,
+                             tn_convert_result *result, tn_error *err)
+{
+    const char *path = output_of(j->o);
+    tn_create_options create = *options->create;
+    if (!is_standard(path))
+        return tn_convert(file, path, options, result, err);
+    create.to_fd = true;
+    create.fd = temporary_file(err);
+    if (create.fd < 0)
+        return err->status;
+    options->create = &create;
+    tn_status status = tn_convert(file, path, options, result, err);
+    if (status == TN_OK)
+        status = copy_to_output(create.fd, err);
+    close(create.fd);
+    return status;
+}
+
 int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
 {
     job j = { .o = o, .rules = rules };
@@ -337,7 +358,7 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
     if (o->report)
         report_begin(&j.done, o->json);
     tn_status status = o->dry_run ? run_dry(&j, file, &options, &result, &err)
-                                  : tn_convert(file, output_of(o), &options, &result, &err);
+                                  : run_convert(&j, file, &options, &result, &err);
     double seconds = now() - j.bar.began;
     progress_end(&j.bar);
     if (o->report)
@@ -362,6 +383,14 @@ static int check_options(const opts *o)
     if (o->report && o->dry_run)
         return usage_error(o->command, "--report needs a conversion, and --dry-run writes nothing "
                                       "(\"tenon compare-types\" reports without writing)");
+    if (!is_standard(output_of(o)))
+        return EXIT_DONE;
+    if (!o->to)
+        return usage_error(o->command, "standard output (-) has no suffix: name the format with --to");
+    if (!o->dry_run && (o->json || o->report))
+        return usage_error(o->command, "the file goes to standard output (-): leave out --json and --report");
+    if (!o->dry_run && isatty(STDOUT_FILENO))
+        return usage_error(o->command, "standard output (-) is a terminal: expected a pipe or a file");
     return EXIT_DONE;
 }
 

@@ -377,10 +377,9 @@ void list_heading(const opts *o, const char *path, bool *listed)
 /* Lists one file; *listed: another one was listed before. */
 static int list(const opts *o, const char *path, bool *listed)
 {
-    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io };
     tn_file *file;
     tn_error err = { .status = TN_OK };
-    if (tn_open(path, &options, &file, &err) != TN_OK) {
+    if (open_path(o, path, &file, &err) != TN_OK) {
         bool behind = *listed;
         int failed = document_list(o, path, listed, &err);
         if (behind)

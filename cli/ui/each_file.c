@@ -9,10 +9,8 @@
 /* Returns the exit code; *shown: something was printed before. */
 static int open_and_visit(const opts *o, const file_task *task, const char *path, bool *shown, tn_error *err)
 {
-    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io,
-                                .max_bytes = o->max_bytes };
     tn_file *file;
-    tn_status status = tn_open(path, &options, &file, err);
+    tn_status status = open_path(o, path, &file, err);
     if (status != TN_OK)
         return exit_code(status);
     if (task->headed && !o->json && o->nfiles > 1)

@@ -1,5 +1,6 @@
 /* cli/ui/opts.c - the option table, parsing, help. */
 #include "ui/opts.h"
+#include "ui/standard.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -761,15 +762,20 @@ void command_pages(const command *c) { help_text(c, true); }
 static tn_open_options open_options(const opts *o)
 {
     return (tn_open_options){ .size = sizeof(tn_open_options), .format = o->from, .io = o->io,
-                              .max_bytes = o->max_bytes };
+                              .max_bytes = o->max_bytes, .strict = o->strict };
+}
+
+tn_status open_path(const opts *o, const char *path, tn_file **file, tn_error *err)
+{
+    tn_open_options options = open_options(o);
+    return is_standard(path) ? open_standard_input(&options, file, err) : tn_open(path, &options, file, err);
 }
 
 int open_input(const opts *o, const char *path, tn_file **file)
 {
-    tn_open_options options = open_options(o);
     tn_error err;
     *file = NULL;
-    return tn_open(path, &options, file, &err) == TN_OK ? EXIT_DONE : say_error(path, &err);
+    return open_path(o, path, file, &err) == TN_OK ? EXIT_DONE : say_error(path, &err);
 }
 
 int open_inputs(const opts *o, size_t n, tn_file **file)
@@ -778,5 +784,10 @@ int open_inputs(const opts *o, size_t n, tn_file **file)
     const char *const *paths = (const char *const *)o->files;
     tn_error err;
     *file = NULL;
+    if (n == 1)
+        return open_input(o, paths[0], file);
+    for (size_t i = 0; i < n; i++)
+        if (is_standard(paths[i]))
+            return usage_error(o->command, "standard input (-) cannot be one of several files");
     return tn_open_several(paths, n, &options, file, &err) == TN_OK ? EXIT_DONE : say_error(NULL, &err);
 }

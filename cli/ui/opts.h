@@ -158,6 +158,9 @@ int usage_error(const char *command_name, const char *format, ...);
 /* KEY=VALUE[,KEY=VALUE...] of the options that hold for all casts, or NULL; the caller frees it. */
 char *cast_defaults(const opts *o);
 
+/* Opens a file as the options say; "-" is standard input. */
+tn_status open_path(const opts *o, const char *path, tn_file **file, tn_error *err);
+
 /* Opens an input with the options --from and --io.  On failure prints why, leaves
  * *file NULL and returns the exit code. */
 int open_input(const opts *o, const char *path, tn_file **file);

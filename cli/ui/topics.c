@@ -127,6 +127,9 @@ static const topic topics[] = {
                "through in windows has no such limit.  Threads whose zstd windows would exceed\n"
                "--memory wait for others; data with a larger window is refused.  The result does\n"
                "not depend on --jobs.\n\n"
+               "A folder stands for the index of a set in it, else for model.safetensors, else\n"
+               "for its only tensor file.  \"-\" is standard input: a pipe is first copied into a\n"
+               "temporary file.  \"tenon convert IN - --to FORMAT\" writes to standard output.\n\n"
                "A SIZE is a number of bytes.  K, M, G, T and KiB, MiB, GiB, TiB are powers of\n"
                "1024; KB, MB, GB, TB are powers of 1000.",
       .options = OPTIONS(OPTS_INPUT, OPT_RAW, OPT_JOBS),

@@ -36,14 +36,17 @@ typedef enum tn_io {
 
 typedef struct tn_open_options {
     size_t      size;           /* sizeof(tn_open_options); begins the struct so that it can grow */
-    const char *format;         /* a name from tn_format_at(); NULL: by content */
+    const char *format;         /* a name from tn_format_at(); NULL: by content, else by the suffix */
     tn_io       io;
     uint64_t    max_bytes;      /* what data of this file may be decoded into where the result is kept, in a
                                  * file or in memory; 0: 1 GiB, or 1000 times what is stored if that is
                                  * more */
+    bool        strict;         /* what is doubtful is an error, not a warning: a shard that has a tensor more
+                                 * than its index names */
 } tn_open_options;
 
-/* Opens a file by path.  `options` may be NULL.  *file is written on success
+/* Opens a file by path.  A folder is opened by the index of a set in it, else by model.safetensors, else by
+ * the only tensor file.  `options` may be NULL.  *file is written on success
  * only and is closed by tn_close().
  *
  * TN_ERR_IO: cannot be opened or read, or is not a regular file.

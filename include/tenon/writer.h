@@ -51,6 +51,9 @@ typedef struct tn_create_options {
     void       *note_context;
     const tn_format_option *format_options;     /* looked at by tn_create() only */
     size_t      nformat_options;
+    bool        to_fd;          /* the file is written into `fd`... */
+    int         fd;             /* ...an empty file, open for reading and writing, which stays the caller's;
+                                 * the path only names it in messages */
 } tn_create_options;
 
 /* Begins a file.  `options` may be NULL.  The disk is not touched before the

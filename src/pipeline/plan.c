@@ -722,7 +722,7 @@ static tn_status take_options(tn_plan *c, const tn_convert_options *options, tn_
 static tn_status make(tn_plan *c, int fd, tn_error *err)
 {
     TN_TRY(in_output(c, tn_writer_new(c->out_path, &c->create, c->o.dry_run, &c->writer, err), err));
-    c->writer->fd = fd;
+    c->writer->fd = fd >= 0 ? fd : c->writer->fd;
     c->writer->reading = c->in;
     TN_TRY(tn_in_file(check_lost(c, err), c->in_path, err));
     TN_TRY(tn_in_file(choose_tensors(c, err), c->in_path, err));

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "base/pages.h"
 #include "tensor/array.h"
+#include "store/folder.h"
 #include "store/forms.h"
 #include "store/packed.h"
 
@@ -449,17 +450,11 @@ static tn_status probe_text(tn_file *f, uint64_t size, tn_error *err)
     return status;
 }
 
-static tn_status not_recognised(const uint8_t *head, size_t n, const tn_format *named, tn_error *err)
+static tn_status not_recognised(const uint8_t *head, size_t n, tn_error *err)
 {
     const char *foreign = tn_format_foreign(head, n);
     if (foreign)
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, 0, "it is %s", foreign);
-    if (named && !named->info.probes) {
-        const char *name = named->info.name;
-        tn_status status = tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_OPEN_FORMAT, name,
-                                     "%s cannot be recognised by its content: name the format", name);
-        return tn_at_byte(status, 0, err);
-    }
     return tn_fail_at(err, TN_ERR_UNSUPPORTED, 0,
                       n == 0 ? "the file is empty" : "not a container this build knows (see: tenon formats)");
 }
@@ -489,7 +484,9 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
     const char *index_suffix = named ? named->info.index_suffix : NULL;
     if (!f->format && json && index_suffix && tn_ends_with(path, index_suffix))
         f->format = named;      /* to report what is wrong with it */
-    return f->format ? TN_OK : not_recognised(head, n, named, err);
+    if (!f->format && named && !named->info.probes && !tn_format_foreign(head, n))
+        f->format = named;      /* its content cannot tell */
+    return f->format ? TN_OK : not_recognised(head, n, err);
 }
 
 /* Owns the source whatever happens. */
@@ -508,6 +505,7 @@ static tn_status open_source(tn_source *source, const char *path, const tn_open_
     }
     f->io = options->io;
     f->max_bytes = options->max_bytes;
+    f->strict = options->strict;
     f->shards = shards;
     f->nshards = 1;
     shards[0].source = source;
@@ -535,17 +533,28 @@ static tn_status take_options(tn_open_options *own, const tn_open_options *given
     return TN_OK;
 }
 
+static tn_status open_path(const char *path, const tn_open_options *options, tn_file **file, tn_error *err)
+{
+    tn_source *source;
+    tn_status status = tn_source_open(path, options->io, &source, err);
+    if (!status)
+        status = open_source(source, path, options, file, err);
+    return tn_in_file(status, path, err);
+}
+
 tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file, tn_error *err)
 {
     TN_GIVEN(path, "a path", err);
     TN_GIVEN(file, "a place for the file", err);
     tn_open_options options;
-    tn_source *source;
+    tn_arena arena = { 0 };
+    const char *inside = NULL;
     TN_TRY(take_options(&options, given, err));
-    tn_status status = tn_source_open(path, options.io, &source, err);
+    tn_status status = tn_in_file(tn_folder_file(path, &arena, &inside, err), path, err);
     if (!status)
-        status = open_source(source, path, &options, file, err);
-    return tn_in_file(status, path, err);
+        status = open_path(inside ? inside : path, &options, file, err);
+    tn_arena_free(&arena);
+    return status;
 }
 
 tn_status tn_open_fd(int fd, const tn_open_options *given, tn_file **file, tn_error *err)

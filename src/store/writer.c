@@ -93,7 +93,7 @@ tn_status tn_writer_new(const char *path, const tn_create_options *given, bool d
     w->options = options;
     w->options.jobs = w->options.jobs ? w->options.jobs : tn_core_count();
     w->dry_run = dry_run;
-    w->fd = -1;
+    w->fd = options.to_fd ? options.fd : -1;
     w->current = SIZE_MAX;
     w->path = tn_arena_text(&w->arena, path, strlen(path));
     tn_status status = w->path && tn_names_init(&w->names, 0) ? choose_format(w, err) : tn_fail_nomem(err);

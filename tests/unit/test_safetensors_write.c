@@ -517,7 +517,30 @@ static void bad_sets_are_refused_with_the_reason(void)
     check_set_refused("{\"weight_map\":{\"a\":\"1\\u0000\"}}", "NUL");
     check_set_refused("{\"weight_map\":{\"a\":\"1\",\"a\":\"1\"}}", "tensor \"a\": it is listed twice");
     check_set_refused("{\"weight_map\":{\"a\":\"1\",\"x\":\"1\"}}", "tensor \"x\": it is not in \"1\"");
-    check_set_refused("{\"weight_map\":{\"x\":\"1\"}}", "tensor \"a\": it is not in the index");
+    check_set_refused("{\"weight_map\":{\"x\":\"1\"}}", "tensor \"x\": it is not in \"1\"");
+}
+
+static void a_tensor_that_the_index_does_not_name_is_doubtful(void)
+{
+    static const char index[] = "{\"weight_map\":{\"b\":\"2\"}}", more[] = "{\"weight_map\":{\"b\":\"1\"}}";
+    static const char shard[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+                                "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}";
+    const tn_open_options strict = { .size = sizeof strict, .strict = true };
+    tn_error err = { 0 };
+    tn_file *file;
+    store_shard("1", shard, 4);
+    store(INDEX, more, strlen(more));
+    CHECK(tn_open(in_folder(INDEX), &strict, &file, &err) == TN_ERR_CORRUPT);
+    CHECK(strstr(line_of(&err), "tensor \"a\": it is not in the index"));
+    file = open_path(INDEX);
+    CHECK(tn_file_count(file) == 2 && tn_file_find(file, "a") && !tn_file_warning(file, 1));
+    CHECK(strstr(tn_file_warning(file, 0), "tensor \"a\" is in \"1\" but not in the index"));
+    tn_close(file);
+    store_shard("2", shard, 4);
+    store(INDEX, index, strlen(index));
+    file = open_path(INDEX);            /* the other one is no member */
+    CHECK(tn_file_count(file) == 2);
+    tn_close(file);
 }
 
 static void sets_disagreeing_with_their_shards_are_refused(void)
@@ -660,6 +683,7 @@ int main(void)
         TEST(sets_read_without_mapping_are_the_same),
         TEST(bad_sets_are_refused_with_the_reason),
         TEST(sets_disagreeing_with_their_shards_are_refused),
+        TEST(a_tensor_that_the_index_does_not_name_is_doubtful),
         TEST(metadata_that_fits_leaves_the_data_in_place),
         TEST(metadata_that_grows_moves_the_data_by_whole_blocks),
         TEST(metadata_that_would_be_a_record_is_not_rewritten),

@@ -117,8 +117,8 @@ tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *er
 int       tn_st_probe_index(const uint8_t *head, size_t n);
 tn_status tn_st_open_set(tn_file *file, tn_error *err);
 
-/* The index lists this tensor in this shard, else an error. */
-tn_status tn_st_index_claim(struct tn_st_index *index, const tn_file *file, const char *name, uint32_t shard,
+/* The index lists this tensor in this shard, or in none: a warning unless the file is opened strictly. */
+tn_status tn_st_index_claim(struct tn_st_index *index, tn_file *file, const char *name, uint32_t shard,
                             uint64_t at, tn_error *err);
 
 /* One file of the output: entries [first, last), and its fillers by number. */

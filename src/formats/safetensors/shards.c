@@ -164,10 +164,15 @@ static tn_status read_index(tn_st_index *x, tn_file *file, tn_text text, tn_erro
     return map ? TN_OK : tn_fail(err, TN_ERR_CORRUPT, "the index has no weight_map");
 }
 
-tn_status tn_st_index_claim(tn_st_index *x, const tn_file *file, const char *name, uint32_t shard,
+tn_status tn_st_index_claim(tn_st_index *x, tn_file *file, const char *name, uint32_t shard,
                             uint64_t at, tn_error *err)
 {
     size_t i = tn_names_find(&x->names, x, listed_name, name);
+    if (i >= x->count && !file->strict) {
+        tn_file_warn(file, at, "tensor %s is in %s but not in the index", tn_quote_z(name).text,
+                     tn_quote_z(x->files[shard - 1]).text);
+        return TN_OK;
+    }
     if (i >= x->count)
         return tn_fail_at(err, TN_ERR_CORRUPT, at, "it is not in the index %s",
                           tn_quote_z(file->shards[0].path).text);
