@@ -154,7 +154,7 @@ static void containers_without_a_place_for_them_refuse(void)
     static const struct { const char *format, *datatype, *text; tn_status status; } cases[] = {
         { "btf", "mxfp4", "tensor \"0\": btf holds dense and coo tensors but found form \"scaled\"",
           TN_ERR_UNSUPPORTED },
-        { "mtx", "mxfp4", "tensor \"0\": mtx holds dense and coo tensors but found form \"scaled\"",
+        { "mtx", "mxfp4", "tensor \"0\": mtx holds dense, coo and csr tensors but found form \"scaled\"",
           TN_ERR_UNSUPPORTED },
         { "npy", "mxfp4", "npy holds one array and there are 2: use npz", TN_ERR_ARGUMENT },
         { "scipy-npz", "e3m3fnuz",
