@@ -39,7 +39,8 @@ static tn_status add(planning *p, const tn_step *step, const void *options, tn_e
 static tn_status add_decode(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
-    bool direct = cast && !p->joins && !is_quantizing(cast) && tn_is_whole_float(cast->dtype);
+    bool moves = p->rules->origin || p->rules->layout,  /* then the cast comes later, once per element */
+         direct = cast && !p->joins && !moves && !is_quantizing(cast) && tn_is_whole_float(cast->dtype);
     tn_cast_options o = { .size = sizeof o };
     if (direct)
         o = cast->options;
@@ -64,10 +65,20 @@ static bool is_requantized(const tn_cast_rule *cast)
 static tn_status add_dequantize(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
-    bool direct = !p->joins && !is_quantizing(cast) && tn_dtype_get(cast->dtype)->kind == TN_KIND_FLOAT;
+    const tn_dtype_info *to = tn_dtype_get(cast->dtype);
+    const tn_cast_options refused = { .size = sizeof refused, .overflow = TN_OVERFLOW_ERROR };
+    bool is_float = !p->joins && !is_quantizing(cast) && to->kind == TN_KIND_FLOAT,
+         counts = p->place->counts && to->bits < 32,    /* what a cast of its own loses */
+         direct = is_float && !counts;
     tn_dequantize_task task = { .to = TN_FLOAT32 };
-    if (direct)
-        task = (tn_dequantize_task){ cast->dtype, cast->affine.arithmetic, &cast->options, false };
+    if (is_float)
+        task.arithmetic = cast->affine.arithmetic;
+    if (is_float && cast->options.overflow == TN_OVERFLOW_ERROR)
+        task.cast = &refused;
+    if (direct) {
+        task.to = cast->dtype;
+        task.cast = &cast->options;
+    }
     p->is_cast = direct;
     return add(p, &tn_step_dequantize, &task, err);
 }
@@ -241,10 +252,19 @@ static tn_status add_requantize(planning *p, tn_quantize_task *task, tn_error *e
     return add(p, &tn_step_requantize, task, err);
 }
 
+/* What casts before a quantizer lose is not told: the report is of the codes. */
+static void silence(tn_view *v)
+{
+    v->reports = false;
+    for (uint32_t i = 0; i < v->ninputs; i++)
+        silence(v->inputs[i]);
+}
+
 static tn_status add_codes(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
     tn_affine affine = cast->affine;
+    silence(p->view);
     TN_TRY(find_axis(p, &affine.axis, err));
     affine.axis = new_axis(p, affine.axis);
     if (is_by_blocks(cast))

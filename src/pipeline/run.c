@@ -266,6 +266,7 @@ static tn_status run_alone(tn_engine *m, tn_subject *s, tn_error *err)
         tn_part_bytes out[TN_MAX_PARTS] = { 0 };
         r->bytes.size = r->count = 0;
         status = tn_run_make_block(m, s, b, &w->worker, out, err);
+        tn_quantize_stats_add(&m->stats, &w->worker.report);
         if (!status)
             status = tn_run_add_outcome(r, err) ? tn_run_keep_block(m, s, out, r, err) : TN_ERR_NOMEM;
         if (!status)

@@ -290,6 +290,85 @@ static void a_cast_that_loses_more_than_a_hundredth_is_told(void)
     CHECK(convert_counted("int8,per=tensor", true, &lost, NULL) == TN_OK && !lost.name);
 }
 
+/* Rows of values of which every tenth becomes 0 in float16, in files that are read in order or not. */
+enum { ROWS = 1237, COLUMNS = 1801, ELEMENTS = ROWS * COLUMNS };
+
+static void write_many(const char *name, float times, tn_encoding encoding)
+{
+    static float some[ELEMENTS];
+    const simple tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS, COLUMNS },
+                            .data = some };
+    for (unsigned i = 0; i < ELEMENTS; i++)
+        some[i] = times * (i % 10 ? (float)(1 + i % 7) : 1e-30f);
+    write_file(name, (tn_create_options){ .replace = true, .encoding = encoding }, &tensor, 1);
+}
+
+static tn_cast_report count_many(const char *from, const tn_rule *rules, size_t n, tn_encoding encoding)
+{
+    const tn_create_options create = { .size = sizeof create, .replace = true, .encoding = encoding, .jobs = 2 };
+    tn_cast_report lost = { 0 };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .encoding = TN_CHOOSE, .rules = rules,
+                                   .nrules = n, .in_order = true, .lost = count_lost, .context = &lost };
+    tn_error err = { .text = "" };
+    tn_file *in = open_file(from);
+    if (tn_convert(in, in_folder("out.zt").text, &o, NULL, &err))
+        fail_msg("%s: %s", rules[n - 1].text, line_of(&err));
+    tn_close(in);
+    return lost;
+}
+
+static void each_value_is_counted_once(void)
+{
+    static const tn_rule chains[][3] = {
+        { { "cast", "f16" } },
+        { { "cast", "f16" }, { "pad", "1=1804" } },
+        { { "cast", "f16" }, { "transpose", "1,0" } },
+        { { "cast", "f16" }, { "slice", ":,:1801" } },
+        { { "cast", "f16" }, { "form", "csr" } },
+        { { "split", "t=a+b,axis=1,sizes=900+901" }, { "cast", "f16" }, { "concat", "t=a+b,axis=1" } },
+    };
+    for (unsigned k = 0; k < 4; k++) {
+        write_many("in.zt", 1, k & 1 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW);
+        for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+            if (strcmp(chains[i][1].step ? chains[i][1].step : "", "pad") == 0 && k & 2)
+                continue;       /* which no compressed part has */
+            size_t n = 1;
+            while (n < 3 && chains[i][n].step)
+                n++;
+            tn_cast_report lost = count_many("in.zt", chains[i], n, k & 2 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW);
+            if (lost.values != ELEMENTS || lost.flushed != (ELEMENTS + 9) / 10)
+                fail_msg("%zu, %u: %llu of %llu", i, k, (unsigned long long)lost.flushed,
+                         (unsigned long long)lost.values);
+        }
+    }
+}
+
+static void values_of_codes_are_counted_too(void)
+{
+    static const tn_rule codes[] = { { "cast", "int8,per=tensor" }, { "cast", "mxfp8" } };
+    static const tn_rule half[] = { { "cast", "f16" }, { "transpose", "1,0" } };
+    write_many("in.zt", 1e-20f, TN_ENCODING_RAW);
+    for (size_t i = 0; i < 2; i++) {
+        tn_create_options create = { .size = sizeof create, .replace = true };
+        tn_cast_report lost = { 0 };
+        tn_convert_options o = { .size = sizeof o, .create = &create, .rules = &codes[i], .nrules = 1,
+                                 .lost = count_lost, .context = &lost };
+        tn_file *in = open_file("in.zt"), *coded;
+        CHECK(tn_convert(in, in_folder("codes.zt").text, &o, NULL, NULL) == TN_OK && !lost.name);
+        tn_close(in);
+        coded = open_file("codes.zt");
+        o.rules = half;
+        for (o.nrules = 1; o.nrules <= 2; o.nrules++) {
+            CHECK(tn_convert(coded, in_folder("out.zt").text, &o, NULL, NULL) == TN_OK);
+            CHECK(lost.flushed == lost.values && lost.values == ELEMENTS - (ELEMENTS + 9) / 10);
+        }
+        tn_close(coded);
+    }
+    write_many("in.zt", 1, TN_ENCODING_RAW);    /* what the cast before them makes 0 is none of theirs */
+    static const tn_rule both[] = { { "cast", "f16" }, { "cast", "int8,per=tensor,underflow=error" } };
+    CHECK(!count_many("in.zt", both, 2, TN_ENCODING_RAW).name);
+}
+
 static void codes_with_scales_may_refuse_what_they_lose(void)
 {
     static const struct { const char *cast, *why; } cases[] = {
@@ -376,6 +455,8 @@ int main(void)
         IN_FOLDER(values_of_codes_are_cast_as_the_rule_says),
         IN_FOLDER(codes_whose_values_leave_float32_are_no_infinities_in_silence),
         IN_FOLDER(a_cast_that_loses_more_than_a_hundredth_is_told),
+        IN_FOLDER(each_value_is_counted_once),
+        IN_FOLDER(values_of_codes_are_counted_too),
         IN_FOLDER(codes_with_scales_may_refuse_what_they_lose),
         IN_FOLDER(what_no_text_would_allow_no_rule_may_ask_for),
         IN_FOLDER(the_callers_floating_point_environment_changes_nothing),

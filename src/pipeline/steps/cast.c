@@ -1,5 +1,6 @@
 /* pipeline/steps/cast.c - elements of another type, one for one. */
 #include "pipeline/steps/steps.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "tensor/array.h"
 
@@ -25,6 +26,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
         plan = own;
     }
     v->state = (void *)(uintptr_t)plan;
+    v->reports |= task->counts && !status && plan->has_limits;
     v->parts[0].array.dtype = v->tensor.dtype = task->to;
     return status ? status : tn_view_resize(v, v->parts[0].array.rank, tn_view_shape(v), err);
 }
@@ -40,19 +42,23 @@ static tn_status apply(const tn_view *v, uint64_t first, const uint8_t *in, size
 void tn_report_lost(const tn_cast_plan *plan, const void *out, const void *in, size_t n, uint64_t first,
                     tn_worker *w)
 {
-    tn_cast_lost lost = { 0 };
-    if (plan->has_limits)
-        tn_cast_count(plan, out, in, n, first, &lost);
-    w->report.values += lost.values;
-    w->report.flushed += lost.flushed;
-    w->report.saturated += lost.saturated;
+    tn_cast_lost lost = { 0 }, before = { 0 };
+    size_t counted = first < w->counted ? (size_t)tn_min_u64(w->counted - first, n) : 0;
+    if (!plan->has_limits)
+        return;
+    tn_cast_count(plan, out, in, n, first, &lost);
+    tn_cast_count(plan, out, in, counted, first, &before);
+    w->report.values += lost.values - before.values;
+    w->report.flushed += lost.flushed - before.flushed;
+    w->report.saturated += lost.saturated - before.saturated;
 }
 
 static tn_status report(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, const uint8_t *out,
                         tn_worker *w, tn_error *err)
 {
     (void)err;
-    tn_report_lost(v->state, out, in, n, first, w);
+    if (v->reports)
+        tn_report_lost(v->state, out, in, n, first, w);
     return TN_OK;
 }
 

@@ -58,7 +58,7 @@ typedef struct wanted {
     const tn_decoder *decoder;
     uint64_t          first, end;
     uint8_t          *out;
-    tn_worker        *worker;
+    tn_worker        *worker;   /* for a report, or NULL */
 } wanted;
 
 /* Those of n values from element `at` on that are wanted, as the type wanted. */
@@ -72,7 +72,7 @@ static tn_status put(const wanted *r, uint64_t at, size_t n, const float *values
     uint8_t *out = r->out + tn_dense_bytes(from - r->first, m->bits);
     tn_status status = tn_cast_block(&m->narrow, out, values + (from - at), some, from, m->plan.rank,
                                      m->plan.shape, err);
-    if (!status)
+    if (!status && r->worker)
         tn_report_lost(&m->narrow, out, values + (from - at), some, from, r->worker);
     return status;
 }
@@ -128,7 +128,7 @@ static tn_status make_across(const wanted *r, float *values, tn_error *err)
 static tn_status make(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out, tn_error *err)
 {
     const tn_decoder *m = tn_view_decoder(v);
-    const wanted r = { m, first, first + n, out, w };
+    const wanted r = { m, first, first + n, out, v->reports ? w : NULL };
     uint8_t *values = NULL;
     tn_status status = TN_OK;
     if (is_rotated_across(m))
@@ -240,6 +240,7 @@ static tn_status check(tn_view *v, const decode_as *as, tn_error *err)
     for (uint32_t k = 0; k < t->nparts && !status; k++)
         status = tn_part_readable(t, &t->parts[k], err);
     v->reach = status || !is_in_place(t) ? TN_REACH_IN_ORDER : TN_REACH_ANY;
+    v->reports = !status && m->narrow.has_limits;
     if (!status && is_rotated_across(m)) {
         uint64_t block = m->plan.inner * (m->plan.o.rotation.size > 8 ? m->plan.o.rotation.size : 8);
         v->grain = (GRAIN / block + 1) * block;

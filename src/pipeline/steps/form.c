@@ -219,7 +219,8 @@ static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_
     tn_status status = tn_worker_buffer(w, v, 0, TN_SPARSE_BLOCK * width, &values, err);
     if (!status && has_indices)
         status = tn_worker_buffer(w, v, 1, TN_SPARSE_BLOCK * index_width, &indices, err);
-    if (!status && n && f->conversion)
+    bool reads = n || (v->input->reports && f->conversion && tn_sparse_blocks(f->conversion));
+    if (!status && reads && f->conversion)
         status = convert(v, number, w, values, indices, err);
     else if (!status && n)
         status = tn_form_get(f->source.tensor.form)->values(&f->source.tensor, first, (size_t)n, values, err);

@@ -210,6 +210,7 @@ static tn_status read_joint(const tn_view *v, const joint *x, tn_worker *w, uint
     const uint8_t *bytes;
     if (!x->each)
         return TN_OK;
+    w->counted = x->from;       /* by the joint before */
     TN_TRY(tn_view_range(input, first, (size_t)(skip + x->rows * x->each), w, &bytes, err));
     if (v->bits >= 8) {
         size_t width = v->bits / 8, n = (size_t)x->each * width;
@@ -258,9 +259,12 @@ static tn_status walk_joints(const tn_view *v, uint64_t first, uint64_t n, const
 static tn_status make_concat(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out,
                              tn_error *err)
 {
+    uint64_t counted = w->counted;      /* of the elements that are made here; inputs have their own */
     if (v->bits < 8)
         memset(out, 0, (size_t)tn_packed_bytes(n, v->bits));
-    return walk_joints(v, first, n, &(joint_use){ .worker = w, .out = out }, err);
+    tn_status status = walk_joints(v, first, n, &(joint_use){ .worker = w, .out = out }, err);
+    w->counted = counted;
+    return status;
 }
 
 static tn_status needs_concat(const tn_view *v, uint64_t first, uint64_t n, tn_needs *needs, tn_error *err)
