@@ -483,7 +483,7 @@ static uint64_t thread_memory(const tn_plan *c)
 {
     const tn_codec *codec = NULL;
     int level = c->create.level;
-    for (size_t i = 0; i < c->writer->count && !codec; i++)
+    for (size_t i = 0; c->writer && i < c->writer->count && !codec; i++)
         if (c->writer->entries[i].encoding != TN_ENCODING_RAW)
             codec = tn_codec_of(c->writer->entries[i].encoding);
     uint64_t windows = 2 * TN_SPAN;

@@ -16,15 +16,37 @@ enum {
 
 /* ---- opening ---- */
 
-/* A tensor that is in memory needs no file. */
+/* A tensor that is in memory needs no file, so nobody has looked at it. */
+static tn_status check_in_memory(const tn_tensor *t, tn_error *err)
+{
+    const tn_form_info *form = tn_form_get(t->form);
+    tn_part parts[TN_MAX_PARTS];
+    tn_tensor named = *t;
+    uint64_t count, nbytes = 0;
+    if (t->nparts > TN_MAX_PARTS || (t->rank && !t->shape))
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a shape and at most %d parts", TN_MAX_PARTS);
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        parts[k] = t->parts[k];
+        if (!parts[k].data && parts[k].nbytes)
+            return tn_fail(err, TN_ERR_ARGUMENT, "expected the file of the tensor but found NULL");
+        TN_TRY(tn_array_check_dense(&parts[k].array, parts[k].data, "part", &count, err));
+        if (tn_array_nbytes(&parts[k].array, &nbytes) || nbytes != parts[k].nbytes)
+            return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes of part %u but found %llu",
+                           (unsigned long long)nbytes, k, (unsigned long long)parts[k].nbytes);
+        if (!parts[k].role)
+            parts[k].role = form && form->roles[k] ? form->roles[k] : "";
+    }
+    named.parts = parts;
+    return tn_form_check(&named, NULL, err);
+}
+
 static tn_status check_tensor(const tn_file *file, const tn_tensor *t, tn_error *err)
 {
     if (!t)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a tensor but found NULL");
-    for (uint32_t k = 0; k < t->nparts && !file; k++)
-        if (!t->parts[k].data && t->parts[k].nbytes)
-            return tn_fail(err, TN_ERR_ARGUMENT, "expected the file of the tensor but found NULL");
-    return t->nparts ? TN_OK : tn_fail(err, TN_ERR_ARGUMENT, "expected a tensor with parts but found none");
+    if (!t->nparts || !t->parts)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected a tensor with parts but found none");
+    return file ? TN_OK : check_in_memory(t, err);
 }
 
 static void free_spills(tn_opened *o)

@@ -441,6 +441,7 @@ static void an_unfinished_plan_leaves_nothing(void)
     must_finish(plan);
     assert_int_equal(tn_plan_finish(plan, NULL, &err), TN_ERR_ARGUMENT);
     assert_int_equal(tn_plan_run(plan, 0, &err), TN_ERR_ARGUMENT);
+    CHECK(tn_plan_memory(plan, 1) > 0);
     tn_plan_free(plan);
     tn_close(f);
     tn_piece_bytes = usual;

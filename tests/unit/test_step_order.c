@@ -111,12 +111,57 @@ static void padding_without_scales_has_no_values(void)
         CHECK(found[i] == (i < ROWS * COLUMNS ? expected[i] : 0));
 }
 
+/* Whoever has a tensor in memory has described it; nothing else says what is there. */
+static void tensors_in_memory_are_what_they_say(void)
+{
+    static int64_t shape[TN_MAX_RANK + 1] = { ROWS, COLUMNS };
+    static const tn_part good = { .role = "data", .array = { TN_FLOAT32, 2, shape, NULL },
+                                  .nbytes = sizeof data, .data = (const uint8_t *)data };
+    static const tn_scaling scalings[] = { { .axis = 5 }, { .axis = 1 }, { .datatype = "mxfp8" } };
+    float values[ROWS * COLUMNS];
+    for (size_t i = 2; i <= TN_MAX_RANK; i++)
+        shape[i] = 1;
+    for (int i = 0; i < 14; i++) {
+        tn_part parts[2] = { good, good };
+        tn_tensor t = { .name = "t", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts, .nparts = 1 };
+        tn_view *v = NULL;
+        tn_error err = { .text = "" };
+        if (i == 1 || i == 2)
+            parts[0].nbytes = i == 1 ? 0 : sizeof data / 2;
+        if (i == 3)
+            parts[0] = (tn_part){ .role = "data", .array = good.array };
+        if (i == 4)
+            parts[0].array.rank = t.rank = TN_MAX_RANK + 1;
+        if (i == 5)
+            parts[0].array.dtype = (tn_dtype)9999;
+        t.shape = i == 6 ? NULL : shape;
+        parts[0].array.shape = i == 7 ? NULL : shape;
+        t.parts = i == 8 ? NULL : parts;
+        t.nparts = i == 9 ? 2000 : 1;
+        t.form = i == 10 ? TN_FORM_COO : TN_FORM_DENSE;
+        if (i >= 11) {          /* scales that are too few, or of no dimension */
+            t.form = TN_FORM_SCALED;
+            t.scaling = &scalings[i - 11];
+            t.nparts = 2;
+            parts[0].array.dtype = TN_INT8;
+            parts[0].nbytes = ROWS * COLUMNS;
+            parts[1] = (tn_part){ .role = "scale", .array = { TN_FLOAT32, 1, shape, NULL },
+                                  .nbytes = ROWS * sizeof(float), .data = good.data };
+        }
+        tn_status expected = i ? TN_ERR_ARGUMENT : TN_OK, status = tn_view_open(NULL, &t, &v, &err);
+        if (!status != !expected || !tn_read(NULL, &t, TN_FLOAT32, values, sizeof values, &err) != !expected)
+            fail_msg("%d: %d %s", i, (int)status, err.text);
+        tn_view_close(v);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(places_of_codes_are_places_of_their_values),
         TEST(padding_is_quantized_with_the_scales_of_its_places),
         TEST(padding_without_scales_has_no_values),
+        TEST(tensors_in_memory_are_what_they_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
