@@ -111,6 +111,23 @@ static void padding_without_scales_has_no_values(void)
         CHECK(found[i] == (i < ROWS * COLUMNS ? expected[i] : 0));
 }
 
+static void what_is_made_whole_is_not_made_into_something_else(void)
+{
+    static const step sparse[] = { { "form", "coo" }, { "cast", "f16" } }, tiles[] = { { "cast", "mxfp8" } };
+    tn_error err = { .text = "" };
+    for (size_t n = 1; n <= 2; n++) {
+        tn_view *v = open_with(sparse, n);
+        CHECK(tn_view_add(&v, "form", "csr", &err) == TN_ERR_UNSUPPORTED);
+        CHECK(tn_view_add_values(&v, TN_FLOAT32, &err) == TN_ERR_UNSUPPORTED);
+        CHECK(strstr(err.text, "as they are stored, before any other step"));
+        tn_view_close(v);
+    }
+    tn_view *v = open_with(tiles, 1);
+    CHECK(tn_view_add_values(&v, TN_FLOAT32, &err) == TN_ERR_UNSUPPORTED);
+    CHECK(strstr(err.text, "as they are stored, before any other step"));
+    tn_view_close(v);
+}
+
 /* Whoever has a tensor in memory has described it; nothing else says what is there. */
 static void tensors_in_memory_are_what_they_say(void)
 {
@@ -161,6 +178,7 @@ int main(void)
         TEST(places_of_codes_are_places_of_their_values),
         TEST(padding_is_quantized_with_the_scales_of_its_places),
         TEST(padding_without_scales_has_no_values),
+        TEST(what_is_made_whole_is_not_made_into_something_else),
         TEST(tensors_in_memory_are_what_they_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

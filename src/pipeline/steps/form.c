@@ -138,6 +138,9 @@ static tn_status count(tn_view *v, forming *f, const tn_form_rule *rule, tn_pool
 {
     tn_sparse_options o = rule->options;
     o.limit = v->place->max_bytes;
+    if (v->input->step != &tn_step_stored && tn_form_is_sparse(v->tensor.form))
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
+                       "entries get another form as they are stored, before any other step");
     if (v->input->step != &tn_step_stored)
         return count_entries(v, f, rule, pool, err);
     TN_TRY(load_stored(v, o.limit, f, err));
