@@ -162,9 +162,7 @@ static void open_window(const job *j, scratch *w, result *f, unsigned i, uint64_
 {
     tn_scaled_field *field = &w->view.fields[i];
     bool is_result = i == 0 && j->by_items && !j->wants_values, own = !field->data || is_result;
-    w->window_bytes[i] = field->nbytes ? (size_t)(to - from) : 0;
-    if (!field->nbytes)
-        return;
+    w->window_bytes[i] = (size_t)(to - from);
     if (own) {
         field->data = is_result ? f->bytes : w->window[i];
         field->from = from;
@@ -186,9 +184,12 @@ static void open_windows(const job *j, scratch *w, result *f, const tn_job_item 
         from.column = to.column = 0;
         to.tile_row = from.tile_row + 1;
     }
-    for (unsigned i = 1; i < TN_SCALED_FIELDS; i++)
-        open_window(j, w, f, i, tn_scaled_byte_at(p, i, from.tile_row, from.column),
-                    tn_scaled_byte_at(p, i, to.tile_row, to.column));
+    for (unsigned i = 1; i < TN_SCALED_FIELDS; i++) {
+        w->window_bytes[i] = 0;
+        if (w->view.fields[i].nbytes)
+            open_window(j, w, f, i, tn_scaled_byte_at(p, i, from.tile_row, from.column),
+                        tn_scaled_byte_at(p, i, to.tile_row, to.column));
+    }
 }
 
 static void replace_codes(const job *j, uint8_t *codes, size_t n)

@@ -526,9 +526,10 @@ static cast cast_of(const family y, const tn_cast_args *args, tn_dtype from, tn_
                .has_scale = args->has_scale && y.from == KIND_F32 && !exact };
     if (exact)
         c.rules = tn_encode_rules_for(c.to.info, NULL);
+    if (y.to != KIND_INT || y.to_bits >= 24)
+        return c;
     uint64_t least = tn_dtype_limit(c.to.info, true), greatest = tn_dtype_limit(c.to.info, false);
-    c.clamps = y.to == KIND_INT && y.to_bits < 24 &&
-               c.rules.negative_overflow == least && c.rules.negative_infinity == least &&
+    c.clamps = c.rules.negative_overflow == least && c.rules.negative_infinity == least &&
                c.rules.positive_overflow == greatest && c.rules.positive_infinity == greatest;
     return c;
 }
