@@ -260,8 +260,8 @@ const command cmd_export_c = {
     .min_files = 1,
     .max_files = 1,
     .accepts = OPTIONS(OPT_OUT, OPT_MLI, OPT_SECTION, OPT_ALIGN, OPT_NAME, OPT_BINARY, OPT_PLAN, OPTS_CHOICE,
-                       OPT_FORCE, OPT_MEMORY, OPT_MAX_BYTES, OPT_FROM, OPT_IO, OPT_JSON, OPT_QUIET),
-    .elsewhere = OPTIONS(OPT_EXCLUDE, OPTS_INPUT),
+                       OPT_FORCE, OPT_MEMORY, OPT_MAX_BYTES, OPT_RAW, OPT_FROM, OPT_IO, OPT_JSON, OPT_QUIET),
+    .elsewhere = OPTIONS(OPT_EXCLUDE, OPTS_INPUT, OPT_RAW),
     .topics = "rules|input",
     .run = run,
 };

@@ -199,6 +199,7 @@ static int run(const opts *o)
     if (code != EXIT_DONE)
         return code;
     const tn_tensor *tensor = find_tensor(path, file, o->files[1]);
+    say_codes(path, file, tensor);
     code = tensor ? show_tensor(o, file, tensor) : EXIT_BAD;
     tn_close(file);
     return code;

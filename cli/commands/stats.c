@@ -16,6 +16,8 @@ typedef struct survey {
     const char *path;
     table       rows;
     uint64_t    tensors, unread;
+    const tn_file   *file;
+    const tn_tensor *codes;     /* the first whose numbers are another tool's codes, or NULL */
 } survey;
 
 /* ---- the histogram ---- */
@@ -167,6 +169,8 @@ static void report(void *context, const tn_tensor *tensor, const tn_statistics *
     survey *v = context;
     v->tensors += tensor != NULL;
     v->unread += why != NULL;
+    if (tensor && !v->codes && tn_file_convention(v->file, tensor))
+        v->codes = tensor;
     if (why) {
         progress_end(&v->bar);
         say_error(v->path, why);
@@ -193,7 +197,7 @@ static int stats(const opts *o, const char *path, const tn_file *file, tn_error 
     static const char *const headings[] = { "name", "type", "values", "min", "max", "mean", "std", "absmax",
                                             "density", "zeros",
                                             "subnormals", "NaNs", "infinities", NULL };
-    survey v = { .o = o, .path = path };
+    survey v = { .o = o, .path = path, .file = file };
     tn_stats_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step,
                                  .context = &v,
                                  .only = o->only.items, .nonly = o->only.count };
@@ -208,6 +212,7 @@ static int stats(const opts *o, const char *path, const tn_file *file, tn_error 
     if (o->json && status != TN_OK)     /* else the total closed it */
         json_close(']');
     table_drop(&v.rows);
+    say_codes(path, file, v.codes);
     if (status != TN_OK)
         return exit_code(status);
     return v.unread ? EXIT_BAD : EXIT_DONE;

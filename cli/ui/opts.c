@@ -762,7 +762,7 @@ void command_pages(const command *c) { help_text(c, true); }
 static tn_open_options open_options(const opts *o)
 {
     return (tn_open_options){ .size = sizeof(tn_open_options), .format = o->from, .io = o->io,
-                              .max_bytes = o->max_bytes, .strict = o->strict };
+                              .max_bytes = o->max_bytes, .raw_codes = o->raw, .strict = o->strict };
 }
 
 tn_status open_path(const opts *o, const char *path, tn_file **file, tn_error *err)

@@ -187,6 +187,13 @@ void say_warnings(const char *path, const tn_file *file)
         say("%s: %s", escaped(path), tn_file_warning(file, i));
 }
 
+void say_codes(const char *path, const tn_file *file, const tn_tensor *tensor)
+{
+    if (tensor && tn_file_convention(file, tensor))
+        say("%s: tensor \"%s\" holds or belongs to codes of %s: these are not values", escaped(path),
+            escaped(tensor->name), tn_file_convention(file, tensor));
+}
+
 const char *did_you_mean(const tn_nearest *nearest)
 {
     static char text[300];

@@ -28,6 +28,9 @@ const tn_tensor *find_tensor(const char *path, const tn_file *file, const char *
 /* Prints the warnings of an open file, one line each. */
 void say_warnings(const char *path, const tn_file *file);
 
+/* Says of a tensor, which may be NULL, that its numbers are another tool's codes or belong to them. */
+void say_codes(const char *path, const tn_file *file, const tn_tensor *tensor);
+
 /* The name of a reason for programs, such as "max_bytes"; NULL of none. */
 const char *reason_name(tn_reason reason);
 

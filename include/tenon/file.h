@@ -41,6 +41,8 @@ typedef struct tn_open_options {
     uint64_t    max_bytes;      /* what data of this file may be decoded into where the result is kept, in a
                                  * file or in memory; 0: 1 GiB, or 1000 times what is stored if that is
                                  * more */
+    bool        raw_codes;      /* another tool's packed codes are the numbers that they look like: see
+                                 * tn_file_convention() */
     bool        strict;         /* what is doubtful is an error, not a warning: a shard that has a tensor more
                                  * than its index names */
 } tn_open_options;
@@ -128,7 +130,8 @@ TN_API const tn_meta *tn_file_meta(const tn_file *file, size_t *count);
  * numbers of one of the file's tensors are: "NVFP4 (ModelOpt)".  It is
  * recognised by names, types and shapes, and by the config.json beside the
  * file.  NULL: they are plain numbers.  Such tensors can be read and copied;
- * tn_convert() does not change them (raw_codes). */
+ * tn_convert() does not change them, and neither are they read as another type, unless it is asked for
+ * (raw_codes). */
 TN_API const char *tn_file_convention(const tn_file *file, const tn_tensor *tensor);
 
 /* What is wrong with the file although it can be read: one line each, "byte 20:

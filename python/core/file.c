@@ -123,19 +123,19 @@ static PyObject *new_around(PyTypeObject *type, core_home *home)
     return (PyObject *)self;
 }
 
-/* File(state holder, how, source, format, io, max_bytes) */
+/* File(state holder, how, source, format, io, max_bytes, raw) */
 static PyObject *new_file(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PyObject *module, *source;
     const char *how, *format;
-    int io;
+    int io, raw;
     unsigned long long max_bytes;
     (void)keywords;
-    if (!PyArg_ParseTuple(args, "OsOziK", &module, &how, &source, &format, &io, &max_bytes))
+    if (!PyArg_ParseTuple(args, "OsOziKp", &module, &how, &source, &format, &io, &max_bytes, &raw))
         return NULL;
     core_state *state = core_state_of(module);
     const tn_open_options options = { .size = sizeof options, .format = format, .io = (tn_io)io,
-                                      .max_bytes = max_bytes };
+                                      .max_bytes = max_bytes, .raw_codes = raw };
     core_home *home = state ? core_home_new(state) : NULL;
     if (!home)
         return NULL;

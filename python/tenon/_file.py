@@ -140,13 +140,16 @@ def _descriptor(source: Any) -> int | None:
     return number if stat.S_ISREG(os.fstat(number).st_mode) else None
 
 
-def open(source: Opened, *, format: str | None = None, io: str = "auto", max_bytes: int = 0) -> File:
+def open(
+    source: Opened, *, format: str | None = None, io: str = "auto", max_bytes: int = 0, raw: bool = False
+) -> File:
     """Open a tensor file.
 
     source: a path; the bytes of a file; a file object, also of fsspec; or several paths, which become one
     format: the name of its format, where the content does not tell
     io: "auto" maps the file; "pread" never does: for network file systems, and files that others may cut
     max_bytes: what its data may be decoded into; 0: 1 GiB, or 1000 times what is stored if that is more
+    raw: take another tool's packed codes as the numbers that they look like
 
     >>> import tenon
     >>> f = tenon.open(sample)
@@ -156,7 +159,7 @@ def open(source: Opened, *, format: str | None = None, io: str = "auto", max_byt
     if io not in _IO:
         raise ValueError(f"unknown io {io!r} (expected auto, mmap or pread)")
     how, what = _kind(source)
-    return File(_core, how, what, format, _IO[io], max_bytes)
+    return File(_core, how, what, format, _IO[io], max_bytes, raw)
 
 
 def _kind(source: Any) -> tuple[str, Any]:

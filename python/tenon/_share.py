@@ -81,5 +81,5 @@ def attach(path: Path, *, in_place: bool = False, uids: Iterable[int] = ()) -> d
     """
     found: dict[str, Tensor | File] = {}
     for name, item, _ in _core.attach(os.fsencode(path), in_place, tuple(uids)):
-        found[name] = item if isinstance(item, Tensor) else File(_core, "home", item, None, 0, 0)
+        found[name] = item if isinstance(item, Tensor) else File(_core, "home", item, None, 0, 0, False)
     return found

@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/options.h"
 #include "store/kept.h"
+#include "store/packed.h"
 #include "firmware/c_files.h"
 #include "firmware/c_names.h"
 #include "firmware/c_text.h"
@@ -295,6 +296,8 @@ static tn_status plan_tensors(job *j, tn_error *err)
         const tn_tensor *t = j->walk.tensors[i];
         tn_c_tensor *c = &j->tensors[j->result.tensors++];
         *c = (tn_c_tensor){ .source = t, .id = ids[t - j->in->tensors], .axis = -1 };
+        if (tn_packed_of(j->in, t))
+            return tn_packed_refuse(tn_packed_of(j->in, t), t, err);
         TN_TRY(tn_in_tensor(plan_tensor(j, c, err), c->source->name, err));
     }
     return TN_OK;

@@ -27,6 +27,8 @@ tn_status tn_view_add(tn_view **view, const char *step, const char *text, tn_err
     else if (strcmp(tn_rule_glob_of(&read), "*") != 0)
         status = tn_fail(err, TN_ERR_ARGUMENT, "expected no glob for a single tensor but found %s",
                          tn_quote_z(tn_rule_glob_of(&read)).text);
+    if (!status && read.step->kind == TN_RULE_CAST)
+        status = tn_view_check_numbers(*view, err);
     if (!status)
         status = tn_plan_apply(&p, &read, err);
     tn_read_rule_free(&read);           /* what the view needs of it is the view's by now */

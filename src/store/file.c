@@ -419,7 +419,7 @@ tn_status tn_file_end_warnings(tn_file *f, tn_error *err)
 static tn_status seal(tn_file *f, tn_error *err)
 {
     bool bad = tn_file_index_names(f, err) || (f->records && tn_file_assemble(f, err)) ||
-               tn_packed_find(f, err) || tn_file_end_warnings(f, err);
+               (!f->raw_codes && tn_packed_find(f, err)) || tn_file_end_warnings(f, err);
     free(f->at);
     free(f->records);
     f->at = NULL;
@@ -506,6 +506,7 @@ static tn_status open_source(tn_source *source, const char *path, const tn_open_
     f->io = options->io;
     f->max_bytes = options->max_bytes;
     f->strict = options->strict;
+    f->raw_codes = options->raw_codes;
     f->shards = shards;
     f->nshards = 1;
     shards[0].source = source;

@@ -24,7 +24,7 @@ struct tn_file {
     const tn_format *format;
     tn_io            io;
     uint64_t         max_bytes;     /* see tn_open_options */
-    bool             strict;
+    bool             strict, raw_codes;
     tn_arena         arena;
     tn_shard        *shards;
     size_t           nshards;

@@ -238,7 +238,7 @@ static tn_status join(joining *j, tn_error *err)
         status = join_meta(j, err);
     if (!status)
         status = join_properties(j, err);
-    if (!status)
+    if (!status && !j->all->raw_codes)
         status = tn_packed_find(j->all, err);
     if (!status)
         status = join_warnings(j, err);
@@ -255,6 +255,7 @@ static tn_status open_all(tn_file *all, const char *const *paths, size_t n, cons
     all->format = all->members[0]->format;
     all->io = all->members[0]->io;
     all->max_bytes = all->members[0]->max_bytes;
+    all->raw_codes = all->members[0]->raw_codes;
     joining j = { .all = all, .members = all->members, .n = n };
     return join(&j, err);
 }

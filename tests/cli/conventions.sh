@@ -16,6 +16,11 @@ t convert -q copy.zt out.zt --cast '*_bias=f32'
 t convert copy.zt part.zt --only '*_blocks'
 t convert -q copy.zt part.zt --only '*down_proj*'
 t convert -q copy.zt raw.zt --raw --cast '*_blocks=f32'
+t show copy.zt "$(tenon ls --json copy.zt | grep -o '"name": "[^"]*_scales"' | head -n 1 | cut -d'"' -f4)" --json | head -c 100
+echo
+tenon stats copy.zt --only '*_bias' >/dev/null
+tenon stats copy.zt --only '*_scales' >/dev/null
+t export-c copy.zt --plan --only '*_blocks'
 for case in modelopt_nvfp4 ct_int4_g64_asym fp8_block128 gptq_int4_desc_act awq_gemm_g128 bnb_nf4 mlx_4bit_g64 \
             refuse_orphan refuse_unknown; do
     model $case

@@ -38,6 +38,68 @@ static void check_case(char *field[TABLE_FIELDS], size_t n)
     tn_close(f);
 }
 
+/* Every way to read it as another type. */
+static void check_reading(char *field[TABLE_FIELDS], size_t n)
+{
+    (void)n;
+    tn_file *f = open_case(field[0]);
+    for (size_t i = 0; i < tn_file_count(f); i++) {
+        const tn_tensor *t = tn_file_tensor(f, i);
+        uint64_t count = 0;
+        tn_view *view;
+        tn_error err = { .text = "" };
+        if (t->dtype == TN_UNKNOWN || t->dtype == TN_FLOAT64)
+            continue;
+        CHECK(tn_shape_count(t->rank, t->shape, &count) == TN_OK);
+        double *values = malloc((size_t)count * sizeof *values + 1);
+        bool packed = tn_file_convention(f, t) != NULL;
+        tn_status status = tn_read(f, t, TN_FLOAT64, values, (size_t)count * sizeof *values, &err);
+        if (packed)
+            check_status(status, &err, TN_ERR_UNSUPPORTED, "codes of ");
+        else
+            CHECK(status == TN_OK);
+        CHECK(tn_view_open(f, t, &view, NULL) == TN_OK);
+        CHECK((tn_view_add_values(&view, TN_FLOAT64, NULL) == TN_ERR_UNSUPPORTED) == packed);
+        tn_view_close(view);
+        CHECK(tn_view_open(f, t, &view, NULL) == TN_OK);
+        CHECK((tn_view_add(&view, "cast", "f64", &err) == TN_ERR_UNSUPPORTED) == packed);
+        CHECK(!packed || err.reason == TN_REASON_RAW_CODES);
+        CHECK(tn_view_add_values(&view, TN_UNKNOWN, NULL) == TN_OK);    /* codes as they are */
+        tn_view_close(view);
+        free(values);
+    }
+    tn_close(f);
+}
+
+static void codes_are_not_read_as_another_type(void)
+{
+    CHECK(each_row(CASES "/conventions.tsv", check_reading) == 75);
+}
+
+static void codes_are_numbers_where_that_is_asked_for(void)
+{
+    const tn_open_options raw = { .size = sizeof raw, .raw_codes = true };
+    tn_file *f;
+    tn_view *view;
+    CHECK(tn_open(CASES "/gptoss_mxfp4/model.safetensors", &raw, &f, NULL) == TN_OK && !count_of(f, "MXFP4"));
+    CHECK(count_of(f, NULL) == tn_file_count(f));
+    CHECK(tn_view_open(f, tn_file_tensor(f, 0), &view, NULL) == TN_OK &&
+          tn_view_add_values(&view, TN_FLOAT64, NULL) == TN_OK);
+    tn_view_close(view);
+    tn_close(f);
+}
+
+static void codes_are_not_exported(void)
+{
+    static const char *const only[] = { "*_blocks" };
+    const tn_export_options options = { .size = sizeof options, .only = only, .nonly = 1 };
+    tn_file *f = open_case("gptoss_mxfp4");
+    tn_error err = { .text = "" };
+    CHECK(tn_export_c(f, in_folder("").text, &options, NULL, &err) == TN_ERR_UNSUPPORTED);
+    CHECK(err.reason == TN_REASON_RAW_CODES && count_entries(folder) == 0);
+    tn_close(f);
+}
+
 static void every_case_has_its_convention(void)
 {
     CHECK(each_row(CASES "/conventions.tsv", check_case) == 75);
@@ -277,6 +339,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_case_has_its_convention),
+        TEST(codes_are_not_read_as_another_type),
+        TEST(codes_are_numbers_where_that_is_asked_for),
+        IN_FOLDER(codes_are_not_exported),
         IN_FOLDER(no_code_is_cast_and_every_decoy_is),
         IN_FOLDER(codes_are_copied_unchanged),
         IN_FOLDER(no_rule_changes_codes),

@@ -144,4 +144,7 @@ void tn_report_lost(const tn_cast_plan *plan, const void *out, const void *in, s
 /* Notes in an error of an element that its indices are not those of the file. */
 tn_status tn_view_moved(const tn_view *v, tn_status status, tn_error *err);
 
+/* TN_ERR_UNSUPPORTED: what the view is made of are another tool's packed codes, not numbers. */
+tn_status tn_view_check_numbers(const tn_view *view, tn_error *err);
+
 #endif

@@ -1,6 +1,7 @@
 /* pipeline/steps/values.c - dense elements of a tensor's own type, whatever its form. */
 #include "pipeline/steps/steps.h"
 #include "base/error.h"
+#include "store/packed.h"
 
 tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *t, tn_error *err)
 {
@@ -50,6 +51,16 @@ static tn_status add_dense(tn_view **view, tn_dtype to, tn_error *err)
     return tn_in_tensor(status, t->name, err);
 }
 
+/* Codes of other tools are not cast as if they were numbers. */
+tn_status tn_view_check_numbers(const tn_view *v, tn_error *err)
+{
+    for (uint32_t i = 0; i < v->ninputs; i++)
+        TN_TRY(tn_view_check_numbers(v->inputs[i], err));
+    const tn_tensor *t = v->ninputs ? NULL : v->state;
+    const tn_packed *packed = t && v->place->file ? tn_packed_of(v->place->file, t) : NULL;
+    return packed ? tn_packed_refuse(packed, t, err) : TN_OK;
+}
+
 tn_status tn_view_add_values(tn_view **view, tn_dtype to, tn_error *err)
 {
     if (!view || !*view || (to != TN_UNKNOWN && !tn_dtype_get(to)))
@@ -60,7 +71,11 @@ tn_status tn_view_add_values(tn_view **view, tn_dtype to, tn_error *err)
     if (!tn_dtype_get(cast.to))
         return tn_in_tensor(tn_fail(err, TN_ERR_UNSUPPORTED, "its type is not known to this build"),
                             before->tensor.name, err);
-    tn_status status = add_dense(view, cast.to, err);
+    tn_status status = TN_OK;
+    if (cast.to != before->tensor.dtype)
+        status = tn_view_check_numbers(before, err);
+    if (!status)
+        status = add_dense(view, cast.to, err);
     if (!status && (*view)->parts[0].array.dtype != cast.to)
         status = tn_view_add_step(view, &tn_step_cast, &cast, err);
     if (status)
