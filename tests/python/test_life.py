@@ -216,6 +216,7 @@ def test_exceptions_by_kind(tmp_path, sample):
 
 INTERRUPTED = """
 import os, signal, sys, threading, time, tenon
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have ignored for us
 def stop():
     started.wait()
     global began

@@ -101,9 +101,12 @@ def things_that_are_no_files_as_input(folder):
     with socket.socket(socket.AF_UNIX) as s:
         s.bind(sock)
         os.chmod(sock, 0o666)
-        for path, kind in ((folder, "directory"), (fifo, "FIFO"), (sock, "socket"), ("/dev/null", "device")):
+        for path, kind in ((fifo, "FIFO"), (sock, "socket"), ("/dev/null", "device")):
             for command in (["ls", path], ["convert", path, out]):
                 check_said(tenon(*command, code=3), path, f"is a {kind}: expected a regular file")
+    for command in (["ls", folder], ["convert", folder, out]):
+        check_said(tenon(*command, code=3), folder, "is a folder without a tensor file: expected an index, "
+                   "model.safetensors or one file of a known suffix")
         missing = os.path.join(folder, "missing")
         check_said(tenon("ls", missing, code=3), missing, "cannot open: No such file or directory")
     assert not os.path.exists(out)
