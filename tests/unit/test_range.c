@@ -213,7 +213,7 @@ static void asymmetric_scales_are_computed_in_binary32(void)
     const tn_array array = { TN_FLOAT32, 1, shape, NULL };
     const affine_options o = { .axis = TN_PER_TENSOR };
     size_t others = 0;
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 4000; i++) {
         float x[] = { (float)-uniform(), (float)(uniform() * 9) }, scale;
         int32_t zero;
         CHECK(affine_choose_scales(TN_UINT8, &array, x, &o, &scale, &zero, NULL) == TN_OK);
@@ -221,7 +221,7 @@ static void asymmetric_scales_are_computed_in_binary32(void)
         CHECK(scale == expected && (float)zero == rintf(at));
         others += scale != (float)(((double)x[1] - (double)x[0]) / 255);
     }
-    CHECK(others > 1000);
+    CHECK(others > 200);
 }
 
 static void zero_points_round_to_even_and_stay_in_the_range(void)
