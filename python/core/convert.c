@@ -203,7 +203,7 @@ static PyObject *convert(PyObject *module, PyObject *args)
     c->path = strdup(path);
     if (!c->path || !core_read_options(options, &c->o)) {
         core_job_free(&c->job);
-        return c->path || PyErr_Occurred() ? NULL : PyErr_NoMemory();
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
     c->o.convert.progress = core_job_progress;
     c->o.convert.context = c;

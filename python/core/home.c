@@ -40,9 +40,10 @@ static Py_ssize_t input_count(const core_home *home) { return home->view ? PyTup
 /* Everything but references.  A view is shut by dealloc() only, with the GIL. */
 static void shut(core_home *home)
 {
-    for (Py_ssize_t i = 0; i < input_count(home); i++)
+    Py_ssize_t inputs = input_count(home);
+    tn_view_close(home->view);          /* before the files that it reads */
+    for (Py_ssize_t i = 0; i < inputs; i++)
         core_unuse(input_of(home, i));
-    tn_view_close(home->view);
     tn_close(home->file);
     tn_detach(home->attachment);
     tn_buffer_unref(home->shared);
