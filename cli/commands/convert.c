@@ -373,6 +373,7 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
     } else if (status == TN_OK) {
         say_result(&j, &result, seconds);
     }
+    lost_free(&j.lost);
     return status == TN_OK ? EXIT_DONE : say_error(NULL, &err);
 }
 

@@ -104,8 +104,9 @@ static const topic topics[] = {
     { .name = "output",
       .summary = "How files are written.",
       .about = "Without options a tensor keeps its compression and its checksum, if the format\n"
-               "has them.  What the format cannot hold is an error unless an option allows to\n"
-               "drop it.  Padding is removed unless --pad asks for it.\n\n"
+               "has them; in .npz nothing is compressed unless --compress deflate asks for it.\n"
+               "What the format cannot hold is an error unless an option allows to drop it.\n"
+               "Padding is removed unless --pad asks for it.\n\n"
                "safetensors allows no gaps: there --align aligns the data section, and with\n"
                "--option safetensors.filler=yes each tensor, by fillers between them.\n\n"
                "--shard-size splits the tensors over files beside an index.  OUT is\n"

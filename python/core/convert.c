@@ -60,8 +60,9 @@ void core_note_lost(core_convert_options *o)
     size_t used = strlen(o->notes);
     if (o->lossy)
         PyOS_snprintf(o->notes + used, sizeof o->notes - used,
-                      "%zu tensors, the first %s: of %llu values other than 0, %llu became 0 and %llu were beyond "
-                      "the largest value in %s (strict=True makes this an error)\n", o->lossy, o->first,
+                      "tensor \"%s\"%s: of %llu values other than 0, %llu became 0 and %llu were beyond the "
+                      "largest value in %s (strict=True makes this an error)\n", o->first,
+                      o->lossy > 1 ? " and others" : "",
                       (unsigned long long)o->lost.values, (unsigned long long)o->lost.flushed,
                       (unsigned long long)o->lost.saturated, tn_dtype_get(o->lost.dtype)->name);
     o->lossy = 0;

@@ -205,6 +205,11 @@ def save(
     _say(_core.save(os.fsencode(path), names, made, texts, given, _progress(progress, os.fspath(path))))
 
 
+def _rules(arguments: Mapping[str, Any]) -> dict[str, Rules]:
+    """Those of a call's arguments that are rules, by step."""
+    return {step: arguments[step] for step in _STEPS}
+
+
 def _conversion(
     given: dict[str, Any],
     rules: dict[str, Rules],
@@ -287,20 +292,10 @@ def convert(
     strict: a plain cast that makes more than 1 % of a tensor's values 0, or finds more than 1 % beyond the
     largest value, raises LossError; else it is a warning
     """
+    rules = _rules(locals())
     given = _output(
         to, compress, checksum, align, shard_size, jobs, replace, drop_metadata, drop_names, options or {}
     )
-    rules = {
-        "cast": cast,
-        "layout": layout,
-        "pad": pad,
-        "form": form,
-        "slice": slice,
-        "transpose": transpose,
-        "reshape": reshape,
-        "concat": concat,
-        "split": split,
-    }
     defaults = {
         "round": round,
         "overflow": overflow,
@@ -451,20 +446,10 @@ def plan(
     options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Plan what convert() would do with the same arguments, and write nothing.  See Plan."""
+    rules = _rules(locals())
     given = _output(
         to, compress, checksum, align, shard_size, jobs, replace, drop_metadata, drop_names, options or {}
     )
-    rules = {
-        "cast": cast,
-        "layout": layout,
-        "pad": pad,
-        "form": form,
-        "slice": slice,
-        "transpose": transpose,
-        "reshape": reshape,
-        "concat": concat,
-        "split": split,
-    }
     everything = _conversion(given, rules, compress, checksum, only, rename, {}, max_bytes, raw, strict)
     made = Plan(_core, opened(source)._home, os.fsencode(path), everything)
     made._path = os.fspath(path)

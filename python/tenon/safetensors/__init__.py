@@ -339,7 +339,7 @@ def _checked(item: Any, i: int, shape: list[int], keys: tuple[Any, ...]) -> Any:
     beyond = None
     if isinstance(item, slice):
         if item.step not in (None, 1):
-            raise SafetensorError("slices with a step are not implemented")
+            raise SafetensorError(f"expected a slice without a step but found step {item.step}")
         if item.stop is not None and item.stop > extent:
             beyond = item.stop - 1
     elif item < -extent:
