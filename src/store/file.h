@@ -179,8 +179,15 @@ tn_status tn_file_name_member(const tn_file *file, tn_status status, tn_error *e
 /* How the data of entries covers the file. */
 typedef enum tn_tiling {
     TN_TILING_SHARED,           /* ranges are identical or disjoint; identical ones are tied */
-    TN_TILING_EXACT             /* [begin, end) of each shard is covered exactly once */
+    TN_TILING_EXACT,            /* [begin, end) of each shard is covered exactly once */
+    TN_TILING_VIEWS             /* ranges may overlap in any way, but all tensors together take at most
+                                 * TN_GROWTH_MAX times the bytes of the files, else TN_ERR_LIMIT; tensors with
+                                 * equal range, order, type, shape and strides are tied */
 } tn_tiling;
+
+/* The most bytes that one stored byte may stand for: what deflate can do. */
+enum { TN_GROWTH_MAX = 1032 };
+
 tn_status tn_file_check_ranges(tn_file *file, tn_tiling tiling, const uint64_t *begin, const uint64_t *end,
                                tn_error *err);
 

@@ -1,8 +1,9 @@
-/* store/ranges.c - overlaps and holes between the data of entries.
+/* store/ranges.c - overlaps, holes and sharing between the data of entries.
  *
  * Nearly all files store their data in the order of their index, which is noticed as the entries are added.
  * Only if not are the ranges sorted. */
 #include "store/ranges.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "store/file.h"
 
@@ -128,9 +129,109 @@ static tn_piece *sort_ranges(const tn_file *f)
     return sorted;
 }
 
+/* ---- views ---- */
+
+/* A view sorts by all that its values depend on, then by its number. */
+typedef struct view {
+    const tn_part *part;
+    size_t         number;
+} view;
+
+static int by_u64(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
+
+static int by_extents(const int64_t *a, const int64_t *b, uint32_t rank)
+{
+    if (a == b)
+        return 0;
+    if (!a || !b)
+        return a ? 1 : -1;
+    int order = 0;
+    for (uint32_t i = 0; i < rank && !order; i++)
+        order = by_u64((uint64_t)a[i], (uint64_t)b[i]);
+    return order;
+}
+
+/* 0: both parts have the same values by the same bytes. */
+static int compare_parts(const tn_part *x, const tn_part *y)
+{
+    const tn_stored *a = tn_stored_of(x), *b = tn_stored_of(y);
+    const tn_stored_more *more = tn_stored_more_of(x), *than = tn_stored_more_of(y);
+    const uint64_t numbers[][2] = {
+        { a->shard, b->shard }, { a->offset, b->offset }, { a->size, b->size }, { more->skip, than->skip },
+        { x->array.dtype, y->array.dtype }, { a->order, b->order }, { a->encoding, b->encoding },
+        { x->array.rank, y->array.rank },
+    };
+    int order = 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && !order; i++)
+        order = by_u64(numbers[i][0], numbers[i][1]);
+    if (!order)
+        order = by_extents(x->array.shape, y->array.shape, x->array.rank);
+    return order ? order : by_extents(more->stride, than->stride, x->array.rank);
+}
+
+static int by_part(const void *a, const void *b)
+{
+    const view *x = a, *y = b;
+    int order = compare_parts(x->part, y->part);
+    return order ? order : by_u64(x->number, y->number);
+}
+
+/* Tensors of one part with elements that this build reads. */
+static bool can_tie(const tn_tensor *t)
+{
+    const tn_part *p = t->parts;
+    const tn_stored_more *more = tn_stored_more_of(p);
+    return t->nparts == 1 && p->nbytes && !more->never && !more->opaque && !more->derive;
+}
+
+static tn_status tie_views(tn_file *f, tn_error *err)
+{
+    size_t n = 0, first = 0;
+    view *views = malloc(f->count * sizeof *views);
+    TN_NEED(views, err);
+    for (size_t i = 0; i < f->count; i++)
+        if (can_tie(&f->tensors[i]))
+            views[n++] = (view){ f->tensors[i].parts, i };
+    qsort(views, n, sizeof *views, by_part);
+    for (size_t i = 1; i < n; i++) {
+        if (compare_parts(views[first].part, views[i].part) == 0)
+            f->tensors[views[i].number].tied = f->tensors[views[first].number].name;
+        else
+            first = i;
+    }
+    free(views);
+    return TN_OK;
+}
+
+/* Views that share bytes may make a small file large: the limit is the most that deflate can do. */
+static tn_status check_growth(const tn_file *f, tn_error *err)
+{
+    uint64_t all = 0, stored = 0, most = 0;
+    bool fits = true;
+    for (size_t i = 0; i < f->nshards; i++)
+        stored += tn_source_size(f->shards[i].source);
+    if (!tn_mul_u64(stored, TN_GROWTH_MAX, &most))
+        most = UINT64_MAX;
+    for (size_t i = 0; i < f->count && fits; i++)
+        for (uint32_t k = 0; k < f->tensors[i].nparts && fits; k++)
+            fits = tn_add_u64(all, f->tensors[i].parts[k].nbytes, &all) && all <= most;
+    if (fits)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_LIMIT, "its tensors share bytes and take more than %d times the %" PRIu64
+                   " bytes of the file", TN_GROWTH_MAX, stored);
+}
+
+static tn_status check_views(tn_file *f, tn_error *err)
+{
+    TN_TRY(check_growth(f, err));
+    return f->disordered ? tie_views(f, err) : TN_OK;
+}
+
 tn_status tn_file_check_ranges(tn_file *f, tn_tiling tiling, const uint64_t *begin, const uint64_t *end,
                                tn_error *err)
 {
+    if (tiling == TN_TILING_VIEWS)
+        return check_views(f, err);
     if (tiling == TN_TILING_SHARED && !f->disordered)
         return TN_OK;           /* sorted and disjoint, as was seen when the entries were added */
     tn_piece *sorted = f->disordered ? sort_ranges(f) : NULL;
