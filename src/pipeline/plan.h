@@ -34,6 +34,7 @@ typedef struct tn_plan_head {
     const char        *format, *tenon, *output, *container;
     const char       **input;
     size_t             ninput;
+    tn_open_options    open;
     tn_create_options  create;
     tn_convert_options o;           /* with all that follows */
     const char       **only, **rename;

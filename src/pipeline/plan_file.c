@@ -19,17 +19,23 @@
 
 typedef enum kind { BOOL, U64, INT } kind;
 
-/* Numbers of both structs, in the order of the file. */
+typedef enum owner { OF_OPEN, OF_CREATE, OF_CONVERT, OWNERS } owner;
+
+/* Numbers of the structs, in the order of the file. */
 typedef struct field {
     const char *key;
     kind        kind;
-    bool        of_create;
+    owner       owner;
     size_t      at;
 } field;
 
-#define CREATE(key, kind, member) { key, kind, true, offsetof(tn_create_options, member) }
-#define CONVERT(key, kind, member) { key, kind, false, offsetof(tn_convert_options, member) }
+#define OPEN(key, kind, member) { key, kind, OF_OPEN, offsetof(tn_open_options, member) }
+#define CREATE(key, kind, member) { key, kind, OF_CREATE, offsetof(tn_create_options, member) }
+#define CONVERT(key, kind, member) { key, kind, OF_CONVERT, offsetof(tn_convert_options, member) }
 static const field fields[] = {
+    OPEN("open_max_bytes", U64, max_bytes),
+    OPEN("open_raw_codes", BOOL, raw_codes),
+    OPEN("open_strict", BOOL, strict),
     CREATE("replace", BOOL, replace),
     CREATE("drop_metadata", BOOL, drop_metadata),
     CREATE("drop_names", BOOL, drop_names),
@@ -61,10 +67,12 @@ static void put_texts(tn_buf *b, const char *key, const char *const *texts, size
 
 static void put_fields(tn_buf *b, const tn_plan *p)
 {
+    const tn_open_options open = { .max_bytes = p->in->max_bytes, .raw_codes = p->in->raw_codes,
+                                   .strict = p->in->strict };
+    const void *const structs[OWNERS] = { &open, &p->create, &p->o };
     tn_buf_puts(b, "\"options\":{");
     for (size_t i = 0; i < FIELDS; i++) {
-        const void *in = fields[i].of_create ? (const void *)&p->create : (const void *)&p->o;
-        const char *from = (const char *)in + fields[i].at;
+        const char *from = (const char *)structs[fields[i].owner] + fields[i].at;
         tn_json_put_key(b, fields[i].key);
         if (fields[i].kind == BOOL)
             tn_buf_puts(b, *(const bool *)(const void *)from ? "true" : "false");
@@ -208,7 +216,9 @@ static tn_status put_plan(tn_buf *b, const tn_plan *p, tn_error *err)
     if (!put_input(b, p->in) || !w)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a plan is saved before it is finished, and of files with names");
-    tn_buf_puts(b, "\"output\":");
+    tn_buf_puts(b, "\"input_format\":");
+    tn_json_put_z(b, p->in->asked_format ? p->in->asked_format : "");
+    tn_buf_puts(b, ",\n\"output\":");
     tn_json_put_z(b, p->out_path);
     tn_buf_puts(b, ",\n\"container\":");
     tn_json_put_z(b, w->format->info.name);
@@ -327,7 +337,8 @@ static void take_format_options(tn_json *j, tn_plan_head *h)
 
 static void take_field(tn_json *j, const field *f, tn_plan_head *h)
 {
-    char *to = (f->of_create ? (char *)&h->create : (char *)&h->o) + f->at;
+    void *const structs[OWNERS] = { &h->open, &h->create, &h->o };
+    char *to = (char *)structs[f->owner] + f->at;
     if (f->kind == BOOL) {
         *(bool *)(void *)to = tn_json_bool(j);
     } else if (f->kind == U64) {
@@ -360,6 +371,7 @@ static void take_member(tn_json *j, tn_text key, tn_plan_head *h)
 {
     const struct { const char *key; const char **to; } texts[] = {
         { "format", &h->format }, { "tenon", &h->tenon }, { "output", &h->output },
+        { "input_format", &h->open.format },
         { "container", &h->container }, { "cast_defaults", &h->o.cast_defaults },
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -401,6 +413,9 @@ tn_status tn_plan_read_head(const void *text, size_t n, tn_arena *arena, tn_plan
                        tn_quote_z(h->tenon ? h->tenon : "").text, tn_version());
     if (!h->ninput || !h->output || !h->container)
         return tn_fail(err, TN_ERR_CORRUPT, "expected an input, an output and its container");
+    h->open.size = sizeof h->open;
+    if (h->open.format && !*h->open.format)
+        h->open.format = NULL;
     h->create.size = sizeof h->create;
     h->create.format = h->container;
     h->create.format_options = h->format_options;
@@ -477,7 +492,7 @@ tn_status tn_plan_open(const char *path, tn_plan **plan, tn_error *err)
         status = tn_plan_read_head(text, (size_t)n, &arena, &h, err);
     status = tn_in_file(status, path, err);
     if (!status) {
-        status = tn_open_several(h.input, h.ninput, NULL, &file, err);
+        status = tn_open_several(h.input, h.ninput, &h.open, &file, err);
         if (h.ninput == 1)
             tn_in_file(status, h.input[0], err);
     }

@@ -463,8 +463,10 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
 {
     if (name) {
         f->format = tn_format_find(name);
-        return f->format ? TN_OK
-                         : tn_fail(err, TN_ERR_ARGUMENT, "no container is called %s", tn_quote_z(name).text);
+        if (!f->format)
+            return tn_fail(err, TN_ERR_ARGUMENT, "no container is called %s", tn_quote_z(name).text);
+        f->asked_format = f->format->info.name;
+        return TN_OK;
     }
     uint8_t head[PROBE_BYTES];
     const char *path = f->shards[0].path;

@@ -22,6 +22,7 @@ typedef struct tn_shard {
 
 struct tn_file {
     const tn_format *format;
+    const char      *asked_format;  /* by whoever opened it, or NULL */
     tn_io            io;
     uint64_t         max_bytes;     /* see tn_open_options */
     bool             strict, raw_codes;

@@ -253,7 +253,9 @@ static tn_status open_all(tn_file *all, const char *const *paths, size_t n, cons
     for (; all->nmembers < n; all->nmembers++)
         TN_TRY(tn_open(paths[all->nmembers], options, &all->members[all->nmembers], err));
     all->format = all->members[0]->format;
+    all->asked_format = all->members[0]->asked_format;
     all->io = all->members[0]->io;
+    all->strict = all->members[0]->strict;
     all->max_bytes = all->members[0]->max_bytes;
     all->raw_codes = all->members[0]->raw_codes;
     joining j = { .all = all, .members = all->members, .n = n };

@@ -599,6 +599,29 @@ static void a_saved_plan_is_as_strict(void)
     tn_plan_free(plan);
 }
 
+/* Neither its content nor its name says what the input is: whoever opened it did. */
+static void a_saved_plan_opens_its_input_as_it_was_opened(void)
+{
+    static const float data[] = { 1, 2, 3 };
+    static const simple tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = data };
+    const tn_open_options as = { .size = sizeof as, .format = "btf", .max_bytes = 1 << 20 };
+    tn_error err = { .text = "" };
+    tn_plan *plan = NULL;
+    tn_file *f;
+    write_file("in.dat", (tn_create_options){ .format = "btf", .drop_names = true }, &tensor, 1);
+    CHECK(tn_open(in_folder("in.dat").text, NULL, &f, NULL) == TN_ERR_UNSUPPORTED);
+    CHECK(tn_open(in_folder("in.dat").text, &as, &f, NULL) == TN_OK);
+    CHECK(tn_plan_make(f, in_folder("out.zt").text, NULL, &plan, NULL) == TN_OK);
+    CHECK(tn_plan_save(plan, in_folder("plan.json").text, NULL) == TN_OK);
+    tn_plan_free(plan);
+    tn_close(f);
+    if (tn_plan_open(in_folder("plan.json").text, &plan, &err))
+        fail_msg("%s", line_of(&err));
+    run_shuffled(plan, 0);
+    must_finish(plan);
+    tn_plan_free(plan);
+}
+
 static void a_finished_plan_has_no_pieces_to_tell_of(void)
 {
     tn_error err = { .text = "" };
@@ -686,6 +709,7 @@ int main(void)
         IN_FOLDER(a_saved_plan_gives_the_same_bytes),
         IN_FOLDER(options_are_saved_too),
         IN_FOLDER(a_saved_plan_is_as_strict),
+        IN_FOLDER(a_saved_plan_opens_its_input_as_it_was_opened),
         IN_FOLDER(a_finished_plan_has_no_pieces_to_tell_of),
         IN_FOLDER(a_plan_of_another_input_is_refused),
         IN_FOLDER(every_cut_and_every_flipped_byte_is_refused),
