@@ -50,7 +50,7 @@ TN_API tn_status tn_view_join(tn_view *const *inputs, size_t n, const char *name
                               tn_view **view, tn_error *err);
 
 /* The tensor that comes out: form, type, shape and parts.  Lives as long as the view, until
- * the next step is added. */
+ * the next step is added.  Data of scales that are searched for is there after the first read. */
 TN_API const tn_tensor *tn_view_tensor(const tn_view *view);
 
 /* Reads elements [first, first + count) of a part; `size` must be their bytes exactly.

@@ -616,11 +616,20 @@ static tn_status add_before_codes(planning *p, const tn_tensor *source, tn_arena
     return add_order(p, err);
 }
 
+/* The last such step, or NULL. */
+static const tn_view *find_step(const tn_view *v, const tn_step *step)
+{
+    const tn_view *found = v->step == step ? v : NULL;
+    for (uint32_t i = 0; i < v->ninputs && !found; i++)
+        found = find_step(v->inputs[i], step);
+    return found;
+}
+
 static tn_status plan_steps(planning *p, const tn_tensor *source, tn_arena *arena, tn_error *err)
 {
     TN_TRY(add_before_codes(p, source, arena, err));
     TN_TRY(add_last(p, err));
-    bool is_copied = !tn_find_step(p->view, &tn_step_form) && p->view->tensor.form == TN_FORM_COO;
+    bool is_copied = !find_step(p->view, &tn_step_form) && p->view->tensor.form == TN_FORM_COO;
     if (is_copied && p->place->index_type != TN_UNKNOWN)
         TN_TRY(tn_view_widen_indices(p->view, p->place->index_type, err));
     return TN_OK;
@@ -687,13 +696,6 @@ static bool copy_tensor(tn_arena *arena, const tn_view *v, tn_tensor *t)
     return good;
 }
 
-static bool makes_parts(const tn_view *v)
-{
-    while (v->step->apply && v->input)
-        v = v->input;
-    return v->step->block != NULL;
-}
-
 static uint64_t stored_bytes(const tn_view *v)
 {
     const tn_tensor *t = tn_stored_tensor(v);
@@ -705,18 +707,10 @@ static uint64_t stored_bytes(const tn_view *v)
     return bytes;
 }
 
-const tn_view *tn_find_step(const tn_view *v, const tn_step *step)
-{
-    const tn_view *found = v->step == step ? v : NULL;
-    for (uint32_t i = 0; i < v->ninputs && !found; i++)
-        found = tn_find_step(v->inputs[i], step);
-    return found;
-}
-
 /* Bytes that a search for scales reads, and progress counts. */
 static uint64_t search_bytes(const tn_view *v)
 {
-    v = tn_find_step(v, &tn_step_quantize);
+    v = find_step(v, &tn_step_quantize);
     return v && tn_quantize_searches(v) ? tn_packed_bytes(v->input->count, v->input->bits) : 0;
 }
 
@@ -724,8 +718,8 @@ static uint64_t search_bytes(const tn_view *v)
 static tn_status describe_report(const tn_view *v, tn_arena *arena, tn_tensor_plan *plan, tn_error *err)
 {
     tn_datatype *own = NULL;
-    const tn_view *encoded = tn_find_step(v, &tn_step_encode), *affine = tn_find_step(v, &tn_step_quantize);
-    affine = affine ? affine : tn_find_step(v, &tn_step_requantize);
+    const tn_view *encoded = find_step(v, &tn_step_encode), *affine = find_step(v, &tn_step_quantize);
+    affine = affine ? affine : find_step(v, &tn_step_requantize);
     if (!encoded && !affine)
         return TN_OK;
     if (!encoded)
@@ -765,11 +759,11 @@ tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_aren
     plan->source_bytes = stored_bytes(v);
     plan->searched = search_bytes(v);
     plan->is_made = v->ninputs && !(v->step->apply && !v->input->ninputs);
-    plan->makes_parts = makes_parts(v);
-    plan->is_formed = tn_find_step(v, &tn_step_form) != NULL;
+    plan->makes_parts = tn_view_makes_parts(v);
+    plan->is_formed = find_step(v, &tn_step_form) != NULL;
     plan->is_new = plan->rules.origin || plan->makes_parts || plan->tensor.form != tn_stored_tensor(v)->form;
-    plan->is_counted = place->counts && !tn_find_step(v, &tn_step_encode) &&
-                       !tn_find_step(v, &tn_step_quantize) && !tn_find_step(v, &tn_step_requantize);
+    plan->is_counted = place->counts && !find_step(v, &tn_step_encode) &&
+                       !find_step(v, &tn_step_quantize) && !find_step(v, &tn_step_requantize);
     if (place->names_steps)
         TN_NEED(plan->steps = steps_of(v, arena), err);
     return place->reports ? describe_report(v, arena, plan, err) : TN_OK;

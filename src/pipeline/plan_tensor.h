@@ -69,9 +69,6 @@ tn_status tn_plan_pieces(const tn_view *v, const tn_join_rule *rule, uint64_t *n
  * have more steps. */
 tn_status tn_plan_apply(tn_planning *p, const tn_read_rule *rule, tn_error *err);
 
-/* The first view of a tree that a step made, or NULL. */
-const tn_view *tn_find_step(const tn_view *v, const tn_step *step);
-
 /* The view of an origin, by the rules of the planning. */
 tn_status tn_plan_origin(tn_planning *p, const tn_origin *origin, tn_arena *arena, tn_error *err);
 

@@ -194,32 +194,6 @@ static tn_status read_all(void *context, uint64_t item, tn_pool_use use, tn_erro
 
 /* ---- where elements are ---- */
 
-static tn_status put_block(void *context, uint64_t block, tn_pool_use use, tn_error *err)
-{
-    const tn_view *v = context;
-    tn_opened *o = tn_opened_of(v);
-    tn_part_bytes out[TN_MAX_PARTS] = { 0 };
-    (void)use;
-    TN_TRY(tn_view_block(v, block, &o->worker, out, err));
-    for (uint32_t k = 0; k < v->tensor.nparts; k++)
-        if (out[k].size)
-            memcpy(o->spills[k].bytes + out[k].offset, out[k].bytes, (size_t)out[k].size);
-    return TN_OK;
-}
-
-/* All parts of a view that is made by blocks. */
-static tn_status fill_parts(tn_view *v, tn_opened *o, tn_error *err)
-{
-    if (o->whole == v)
-        return TN_OK;
-    free_spills(o);
-    for (uint32_t k = 0; k < v->tensor.nparts; k++)
-        TN_TRY(tn_spill_make(&o->spills[k], NULL, v->parts[k].nbytes, err));
-    TN_TRY(tn_pool_run(o->pool, tn_view_blocks(v), &(tn_ordered){ .work = put_block, .context = v }, err));
-    o->whole = v;
-    return TN_OK;
-}
-
 /* A part that no step makes, as it is in the file. */
 static tn_status copy_part(const tn_view *v, tn_opened *o, uint32_t k, tn_error *err)
 {
@@ -249,19 +223,24 @@ static tn_status find_elements(tn_view *v, uint32_t part, reading *r, tn_error *
 {
     tn_opened *o = tn_opened_of(v);
     const tn_preparing p = { .pool = o->pool, .workers = o->workers, .in_order = !o->was_read };
-    const tn_view *made = maker_of(v);
     TN_TRY(tn_view_prepare(v, &p, err));
     o->was_read |= part == 0;
-    if (part == 0 && (tn_view_has_ranges(v) || made->step == &tn_step_stored)) {
+    if (part == 0 && (tn_view_has_ranges(v) || maker_of(v)->step == &tn_step_stored)) {
         r->view = v;
         r->worker = &o->worker;
         return TN_OK;
     }
     r->memory = v->parts[part].data;
-    if (!r->memory) {
-        TN_TRY(made->step->block ? fill_parts(v, o, err) : copy_part(v, o, part, err));
-        r->memory = o->spills[part].bytes;
+    if (r->memory)
+        return TN_OK;
+    if (tn_view_makes_parts(v)) {
+        const tn_tensor *whole;
+        TN_TRY(tn_view_complete(v, &p, &whole, err));
+        r->memory = whole->parts[part].data;
+        return TN_OK;
     }
+    TN_TRY(copy_part(v, o, part, err));
+    r->memory = o->spills[part].bytes;
     return TN_OK;
 }
 

@@ -169,7 +169,7 @@ static void release(tn_view *v)
     if (v->step->release)
         v->step->release(v);
     if (v->filled)
-        tn_spill_free(&v->filled->spill);
+        tn_loaded_free(&v->filled->whole);
     free(v->filled);
     v->filled = NULL;
     v->memory = v->ninputs || !v->tensor.nparts ? NULL : tn_stored_tensor(v)->parts[0].data;
@@ -220,6 +220,7 @@ tn_quantize_stats tn_view_report(const tn_view *v)
 typedef struct filling {
     tn_view            *view;
     const tn_preparing *p;
+    uint32_t            nparts;
     tn_quantize_stats  *results;
 } filling;
 
@@ -228,8 +229,9 @@ static tn_status fill(void *context, uint64_t block, tn_pool_use use, tn_error *
     const filling *f = context;
     tn_part_bytes out[TN_MAX_PARTS] = { 0 };
     tn_status status = tn_view_block(f->view, block, f->p->workers[use.scratch], out, err);
-    if (!status && out[0].size)
-        memcpy(f->view->filled->spill.bytes + out[0].offset, out[0].bytes, (size_t)out[0].size);
+    for (uint32_t k = 0; k < f->nparts && !status; k++)
+        if (out[k].size)
+            memcpy(f->view->filled->whole.spills[k].bytes + out[k].offset, out[k].bytes, (size_t)out[k].size);
     f->results[use.result] = f->p->workers[use.scratch]->report;
     return status;
 }
@@ -244,31 +246,75 @@ static tn_status filled(void *context, uint64_t block, unsigned result, tn_error
 
 tn_status tn_view_new_filled(tn_view *v, tn_error *err)
 {
-    if (v->filled)              /* of an attempt that failed */
-        tn_spill_free(&v->filled->spill);
-    else
+    if (v->filled) {            /* of an attempt that failed */
+        tn_loaded_free(&v->filled->whole);
+        *v->filled = (tn_filled){ .whole = { .decoded = false } };
+    } else {
         v->filled = calloc(1, sizeof *v->filled);
+    }
     return v->filled ? TN_OK : tn_fail_nomem(err);
 }
 
-tn_status tn_view_fill(tn_view *v, const tn_preparing *p, tn_error *err)
+/* The first parts, as blocks give them. */
+static tn_status fill_parts(tn_view *v, uint32_t nparts, const tn_preparing *p, tn_error *err)
 {
-    filling f = { v, p, NULL };
+    filling f = { v, p, nparts, calloc(tn_pool_results(p->pool), sizeof *f.results) };
     const tn_ordered task = { .work = fill, .emit = filled, .context = &f };
-    if (v->memory)
-        return TN_OK;
-    f.results = calloc(tn_pool_results(p->pool), sizeof *f.results);
-    tn_status status = f.results ? TN_OK : tn_fail_nomem(err);
-    if (!status)
-        status = tn_view_new_filled(v, err);
-    if (!status)
-        status = tn_spill_make(&v->filled->spill, v->place->beside, v->parts[0].nbytes, err);
+    tn_status status = f.results ? tn_view_new_filled(v, err) : tn_fail_nomem(err);
+    for (uint32_t k = 0; k < nparts && !status; k++)
+        if (k == 0 || !v->parts[k].data)
+            status = tn_spill_make(&v->filled->whole.spills[k], v->place->beside, v->parts[k].nbytes, err);
     if (!status)
         status = tn_pool_run(p->pool, tn_view_blocks(v), &task, err);
     free(f.results);
     if (!status)
-        v->memory = v->filled->spill.bytes ? v->filled->spill.bytes : (const uint8_t *)"";
+        v->memory = v->filled->whole.spills[0].bytes ? v->filled->whole.spills[0].bytes : (const uint8_t *)"";
     return status;
+}
+
+tn_status tn_view_fill(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    return v->memory ? TN_OK : fill_parts(v, 1, p, err);
+}
+
+/* A part that no step makes, as it is in the file. */
+static tn_status load_other_part(tn_view *v, uint32_t k, tn_error *err)
+{
+    const tn_tensor *t = tn_stored_tensor(v);
+    tn_spill *spill = &v->filled->whole.spills[k];
+    if (v->place->file)
+        TN_TRY(tn_kept_check_part(v->place->file, t, &t->parts[k], err));
+    TN_TRY(tn_spill_make(spill, v->place->beside, v->parts[k].nbytes, err));
+    return tn_copy_part(v->place, t, k, v->parts[k].array.dtype, spill->bytes, err);
+}
+
+bool tn_view_makes_parts(const tn_view *v)
+{
+    while (v->step->apply)
+        v = v->input;
+    return v->step->block != NULL;
+}
+
+tn_status tn_view_complete(tn_view *v, const tn_preparing *p, const tn_tensor **whole, tn_error *err)
+{
+    bool makes = tn_view_makes_parts(v);
+    if (!v->filled || !v->filled->whole.tensor.nparts) {
+        v->memory = NULL;       /* the first part alone is not enough */
+        TN_TRY(fill_parts(v, makes ? v->tensor.nparts : 1, p, err));
+        tn_loaded *l = &v->filled->whole;
+        for (uint32_t k = 0; k < v->tensor.nparts; k++) {
+            bool is_here = k && v->parts[k].data;
+            if (k && !makes && !is_here)
+                TN_TRY(load_other_part(v, k, err));
+            l->parts[k] = v->parts[k];
+            if (!is_here)
+                l->parts[k].data = l->spills[k].bytes ? (const void *)l->spills[k].bytes : "";
+        }
+        l->tensor = v->tensor;
+        l->tensor.parts = l->parts;
+    }
+    *whole = &v->filled->whole.tensor;
+    return TN_OK;
 }
 
 tn_status tn_view_prepare(tn_view *v, const tn_preparing *p, tn_error *err)

@@ -10,16 +10,16 @@
  *     blocks   some bytes of every part of the result: tn_view_block()
  *
  * Results with several parts that are made together (codes with scales, sparse
- * entries) can be read by blocks only.  Where a step needs ranges of such a
- * result, or data that can only be read in order, tn_view_prepare() puts all of it
- * into a spill. */
+ * entries) can be read by blocks only.  Where a step needs all parts of such a
+ * result, or ranges of data that can only be read in order, tn_view_prepare() puts
+ * all of it into spills. */
 #ifndef TN_PIPELINE_VIEW_H
 #define TN_PIPELINE_VIEW_H
 
 #include "bytes/spill.h"
 #include "pipeline/walk.h"
 #include "quant/job.h"
-#include "store/stream.h"
+#include "store/load.h"
 #include "tensor/form.h"
 
 #include <tenon/view.h>
@@ -122,9 +122,9 @@ typedef struct tn_step {
     void      (*free)(tn_view *v);      /* of v->state; may be NULL */
 } tn_step;
 
-/* All of the first part, and what quantizing did to it. */
+/* All of the first part, or of all parts, and what quantizing did to them. */
 typedef struct tn_filled {
-    tn_spill          spill;
+    tn_loaded         whole;    /* its tensor is set once all parts are there */
     tn_quantize_stats report;
 } tn_filled;
 
@@ -153,7 +153,7 @@ struct tn_view {                /* small: a conversion has one for each of very 
     bool           is_streamed; /* a stored part that is read in order, between begin and end */
 };
 
-/* Makes v->filled, with an empty spill. */
+/* Makes v->filled, with empty spills. */
 tn_status tn_view_new_filled(tn_view *v, tn_error *err);
 
 /* The tensor as it is in the file.  The place lives as long as the view. */
@@ -211,6 +211,9 @@ tn_quantize_stats tn_view_report(const tn_view *v);
 /* Puts all of the first part of a prepared view into a spill, if it is not in memory. */
 tn_status tn_view_fill(tn_view *v, const tn_preparing *p, tn_error *err);
 
+/* Puts all its parts into memory or spills; *whole is the tensor that they make, until the view is freed. */
+tn_status tn_view_complete(tn_view *v, const tn_preparing *p, const tn_tensor **whole, tn_error *err);
+
 /* The first part of a prepared view as memory with strides, in elements; each `swap` bytes are in reverse
  * order, 1: none are.  False: there is no such memory. */
 typedef struct tn_strided {
@@ -228,6 +231,9 @@ static inline const int64_t *tn_view_shape(const tn_view *v)
 
 /* Whether ranges can be read; else there are blocks only. */
 bool tn_view_has_ranges(const tn_view *v);
+
+/* Whether blocks give all parts: the step before the elementwise ones makes them. */
+bool tn_view_makes_parts(const tn_view *v);
 
 /* Elements [first, first + n) of the first part, `first` a multiple of 8: valid until the worker reads this
  * view again, or another one of the same depth.  Data that can only be read in order is decoded from where

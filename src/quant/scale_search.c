@@ -167,11 +167,6 @@ void tn_scale_tally_free(tn_scale_tally *t)
     free(t);
 }
 
-size_t tn_scale_tally_bytes(const tn_scale_tally *t)
-{
-    return (size_t)t->bytes;
-}
-
 /* --- keys -------------------------------------------------------------------- */
 
 /* Symmetric: the magnitude.  Otherwise all bits of negative numbers are inverted, so that they sort below
@@ -612,7 +607,7 @@ tn_status tn_scale_search(tn_scale_tally *tally, const tn_scale_source *source, 
 {
     search s = { .source = source };
     bool again = true;
-    s.jobs = threads_for(&s, jobs, tn_scale_tally_bytes(tally));
+    s.jobs = threads_for(&s, jobs, (size_t)tally->bytes);
     s.tallies = calloc(s.jobs, sizeof *s.tallies);
     TN_NEED(s.tallies, err);
     s.tallies[0] = tally;

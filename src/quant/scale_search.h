@@ -18,7 +18,6 @@ typedef struct tn_scale_tally tn_scale_tally;
 
 tn_status tn_scale_tally_new(const tn_affine *affine, const tn_quantize_options *options, tn_dtype from,
                              tn_scale_index index, tn_scale_tally **tally, tn_error *err);
-size_t    tn_scale_tally_bytes(const tn_scale_tally *tally);
 /* Adds n dense elements in host order. */
 void      tn_scale_tally_add(tn_scale_tally *tally, const void *elements, uint64_t first, size_t n);
 /* Adds n values of one scale; percentiles only. */

@@ -111,20 +111,81 @@ static void padding_without_scales_has_no_values(void)
         CHECK(found[i] == (i < ROWS * COLUMNS ? expected[i] : 0));
 }
 
-static void what_is_made_whole_is_not_made_into_something_else(void)
+/* Entries that a step has made get another form, and values, as those of a file do. */
+static void made_entries_take_other_forms(void)
 {
-    static const step sparse[] = { { "form", "coo" }, { "cast", "f16" } }, tiles[] = { { "cast", "mxfp8" } };
-    tn_error err = { .text = "" };
-    for (size_t n = 1; n <= 2; n++) {
-        tn_view *v = open_with(sparse, n);
-        CHECK(tn_view_add(&v, "form", "csr", &err) == TN_ERR_UNSUPPORTED);
-        CHECK(tn_view_add_values(&v, TN_FLOAT32, &err) == TN_ERR_UNSUPPORTED);
-        CHECK(strstr(err.text, "as they are stored, before any other step"));
-        tn_view_close(v);
+    static const step direct[] = { { "cast", "f16" } },
+                      chains[][4] = { { { "form", "coo" }, { "cast", "f16" }, { "form", "csr" } },
+                                      { { "form", "csr" }, { "form", "coo" }, { "cast", "f16" } },
+                                      { { "cast", "f16" }, { "form", "coo" }, { "form", "dense" } },
+                                      { { "form", "csr" }, { "cast", "f16" }, { "form", "dense" } } };
+    float found[MOST], expected[MOST];
+    size_t n = read_values(direct, 1, expected);
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+        CHECK(read_values(chains[i], 3, found) == n);
+        if (memcmp(found, expected, n * sizeof *found) != 0)
+            fail_msg("chain %zu", i);
     }
-    tn_view *v = open_with(tiles, 1);
-    CHECK(tn_view_add_values(&v, TN_FLOAT32, &err) == TN_ERR_UNSUPPORTED);
-    CHECK(strstr(err.text, "as they are stored, before any other step"));
+}
+
+/* The parts of csr that is made of coo are those of csr that is made of the tensor. */
+static void parts_of_made_entries_are_those_of_the_tensor(void)
+{
+    static const step direct[] = { { "form", "csr" } }, chain[] = { { "form", "coo" }, { "form", "csr" } };
+    uint8_t found[MOST * 8], expected[MOST * 8];
+    tn_view *a = open_with(direct, 1), *b = open_with(chain, 2);
+    const tn_tensor *t = tn_view_tensor(a), *u = tn_view_tensor(b);
+    CHECK(t->nparts == 3 && u->nparts == 3);
+    for (uint32_t k = 0; k < 3; k++) {
+        const tn_array *array = &t->parts[k].array;
+        size_t count = (size_t)array->shape[0], size = (size_t)t->parts[k].nbytes;
+        CHECK(size == u->parts[k].nbytes && size <= sizeof found && array->dtype == u->parts[k].array.dtype);
+        CHECK(tn_view_read(a, k, 0, count, expected, size, NULL) == TN_OK);
+        CHECK(tn_view_read(b, k, 0, count, found, size, NULL) == TN_OK);
+        CHECK(memcmp(found, expected, size) == 0);
+    }
+    tn_view_close(a);
+    tn_view_close(b);
+}
+
+/* Codes that a step has made have the values that a virtual cast gives, and become other codes. */
+static void made_codes_become_values_and_other_codes(void)
+{
+    static const char *const datatypes[] = { "mxfp8", "mxfp4", "nvfp4", "int4|float32_t4", "e4m3fn|e8m0_t4_t4",
+                                             "int8|float16_t8,rotate=hadamard8" };
+    static const step after[] = { { "cast", "f32" }, { "cast", "bf16" }, { "cast", "mxfp4" },
+                                  { "cast", "u8,per=tensor" }, { "cast", "fx8" } };
+    for (size_t d = 0; d < sizeof datatypes / sizeof *datatypes; d++)
+        for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
+            char text[64];
+            snprintf(text, sizeof text, "%s,virtual=yes", datatypes[d]);
+            const step made[] = { { "cast", datatypes[d] }, { after[i][0], after[i][1] } },
+                       direct[] = { { "cast", text }, { after[i][0], after[i][1] } };
+            float found[MOST], expected[MOST];
+            size_t n = read_values(direct, 2, expected);
+            CHECK(read_values(made, 2, found) == n);
+            if (memcmp(found, expected, n * sizeof *found) != 0)
+                fail_msg("%s, then %s", datatypes[d], after[i][1]);
+        }
+}
+
+/* A view that was read before it gets a step gives the same as one that was not. */
+static void steps_are_added_to_what_was_read(void)
+{
+    static const step first[] = { { "cast", "mxfp8" } }, both[] = { { "cast", "mxfp8" }, { "cast", "f32" } };
+    uint8_t bytes[MOST * 4];
+    float found[ROWS * COLUMNS], expected[MOST];
+    tn_view *v = open_with(first, 1);
+    const tn_tensor *t = tn_view_tensor(v);
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        size_t size = (size_t)t->parts[k].nbytes;
+        CHECK(size && size <= sizeof bytes);
+        CHECK(tn_view_read(v, k, 0, size, bytes, size, NULL) == TN_OK);     /* all of 8 bits */
+    }
+    CHECK(tn_view_add_values(&v, TN_FLOAT32, NULL) == TN_OK);
+    CHECK(tn_view_read(v, 0, 0, ROWS * COLUMNS, found, sizeof found, NULL) == TN_OK);
+    CHECK(read_values(both, 2, expected) == ROWS * COLUMNS);
+    CHECK(memcmp(found, expected, sizeof found) == 0);
     tn_view_close(v);
 }
 
@@ -178,7 +239,10 @@ int main(void)
         TEST(places_of_codes_are_places_of_their_values),
         TEST(padding_is_quantized_with_the_scales_of_its_places),
         TEST(padding_without_scales_has_no_values),
-        TEST(what_is_made_whole_is_not_made_into_something_else),
+        TEST(made_entries_take_other_forms),
+        TEST(parts_of_made_entries_are_those_of_the_tensor),
+        TEST(made_codes_become_values_and_other_codes),
+        TEST(steps_are_added_to_what_was_read),
         TEST(tensors_in_memory_are_what_they_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Steps in any order: slices, orders, shapes, what is cut and joined again, and casts between them, against
+/* Steps in any order: slices, orders, shapes, what is cut and joined again, casts, codes and forms, against
  * index arithmetic on plain numbers. */
 #include "support.h"
 
@@ -211,6 +211,35 @@ static void cast(numbers *a, chain *c)
     say_rule(c, "cast", "*=%s", types[below(sizeof types / sizeof *types)]);
 }
 
+/* Entries, with another type and in another form, and dense again. */
+static void make_sparse(numbers *a, chain *c)
+{
+    bool has_rows = a->rank == 2 || a->rank == 3;
+    const char *forms[] = { "coo", has_rows ? "csr" : "coo" };
+    if (!a->rank || c->count > 2 * RULES)
+        return;
+    say_rule(c, "cast", "t=float32");
+    say_rule(c, "form", "t=%s", forms[below(2)]);
+    if (below(2))
+        say_rule(c, "cast", "t=%s", below(2) ? "int16" : "float16");
+    if (below(2))
+        say_rule(c, "form", "t=%s", forms[below(2)]);
+    say_rule(c, "form", "t=dense");
+}
+
+/* Codes in which all of the numbers have their values, other codes of these, and values. */
+static void encode(numbers *a, chain *c)
+{
+    const char *codes[] = { "mxfp8", a->rank > 1 ? "mxfp8s" : "mxfp8e4" };
+    if (!a->rank || c->count > 2 * RULES)
+        return;
+    say_rule(c, "cast", "t=float32");
+    say_rule(c, "cast", "t=%s", codes[below(2)]);
+    if (below(2))
+        say_rule(c, "cast", "t=%s", codes[below(2)]);
+    say_rule(c, "cast", "t=%s", below(2) ? "float32" : "float16");
+}
+
 static void check_result(const numbers *want, const chain *c)
 {
     tn_file *f = open_file("out.zt");
@@ -256,13 +285,13 @@ static void write_numbers(const numbers *a)
 static void any_order_of_steps_is_right_element_by_element(void)
 {
     static void (*const steps[])(numbers *, chain *) = { slice, transpose, reshape, turn, restack, cast,
-                                                         pad };
+                                                         pad, make_sparse, encode };
     static numbers a;
     for (int round = 0; round < 400; round++) {
         chain c = { .count = 0 };
         random_numbers(&a);
         write_numbers(&a);
-        for (unsigned n = 1 + (unsigned)below(5); n > 0 && c.count < 9; n--)
+        for (unsigned n = 1 + (unsigned)below(5); n > 0 && c.count < RULES; n--)
             steps[below(sizeof steps / sizeof *steps)](&a, &c);
         tn_file *f = open_file("in.zt");
         const tn_create_options create = { .size = sizeof create, .replace = true,

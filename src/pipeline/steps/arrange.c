@@ -205,7 +205,7 @@ static void unpack_range(const places *p, uint64_t first, uint64_t n, uint8_t *c
     }
 }
 
-void tn_pack_bytes(uint8_t *out, const uint8_t *codes, size_t n, unsigned bits)
+static void pack_bytes(uint8_t *out, const uint8_t *codes, size_t n, unsigned bits)
 {
     memset(out, 0, (size_t)tn_packed_bytes(n, bits));
     for (size_t i = 0; i < n; i++)
@@ -224,7 +224,7 @@ static tn_status copy_packed(const tn_view *v, const places *p, uint64_t first, 
     }
     TN_TRY(tn_worker_buffer(w, v, 1, n, &codes, err));
     unpack_range(p, first, n, codes);
-    tn_pack_bytes(out, codes, n, p->bits);
+    pack_bytes(out, codes, n, p->bits);
     return TN_OK;
 }
 
@@ -474,7 +474,7 @@ static tn_status make_boxes(const tn_view *v, uint64_t first, size_t n, tn_worke
         done += b.count;
     }
     if (v->bits < 8)
-        tn_pack_bytes(out, to, n, v->bits);
+        pack_bytes(out, to, n, v->bits);
     return TN_OK;
 }
 

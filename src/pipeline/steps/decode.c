@@ -230,14 +230,25 @@ static tn_status begin(const tn_tensor *t, const decode_as *as, tn_decoder **mad
     return TN_OK;
 }
 
+/* The codes: as they are stored, or as the step before makes them. */
+static bool is_stored(const tn_view *v)
+{
+    return v->input->step == &tn_step_stored;
+}
+
+static const tn_tensor *codes_of(const tn_view *v)
+{
+    return is_stored(v) ? tn_stored_tensor(v) : &v->input->tensor;
+}
+
 /* Whether there is a way to the values; reads nothing.  Any thread may have any range of them unless parts
- * are to be decoded first.  Blocks of a rotation are best made whole. */
+ * are to be decoded or made first.  Blocks of a rotation are best made whole. */
 static tn_status check(tn_view *v, const decode_as *as, tn_error *err)
 {
-    const tn_tensor *t = tn_stored_tensor(v);
+    const tn_tensor *t = codes_of(v);
     tn_decoder *m = NULL;
     tn_status status = begin(t, as, &m, err);
-    for (uint32_t k = 0; k < t->nparts && !status; k++)
+    for (uint32_t k = 0; k < t->nparts && !status && is_stored(v); k++)
         status = tn_part_readable(t, &t->parts[k], err);
     v->reach = status || !is_in_place(t) ? TN_REACH_IN_ORDER : TN_REACH_ANY;
     v->reports = !status && m->narrow.has_limits;
@@ -256,9 +267,6 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     decoding *d = v->state = tn_arena_zalloc(v->arena, 1, sizeof *d);
     if (!d)
         return tn_fail_nomem(err);
-    if (v->input->step != &tn_step_stored)
-        return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "codes are decoded as they are stored, before any other step");
     if (task->to != v->tensor.dtype && !tn_is_whole_float(task->to))
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a scaled tensor becomes a signed float type of whole bytes, and from there any "
@@ -294,14 +302,11 @@ static void release(tn_view *v)
 }
 
 /* Parts that are not in memory are loaded; the checksums of those that are used in place are compared. */
-static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
+static tn_status prepare_stored(const tn_view *v, decoding *d, tn_error *err)
 {
-    decoding *d = v->state;
     const tn_tensor *t = tn_stored_tensor(v);
     tn_loading loading = { .in = v->place->file, .tensor = t, .beside = v->place->beside,
                            .limit = v->place->max_bytes, .tick = tick, .context = v->place->walk };
-    (void)p;
-    release(v);
     TN_TRY(begin(t, &d->as, &d->decoder, err));
     tn_decoder *m = d->decoder;
     for (uint32_t k = 0; k < t->nparts && is_in_place(t) && !v->place->unchecked; k++)
@@ -311,6 +316,18 @@ static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
         TN_TRY(lay_out(m, &m->loaded.tensor, err));
     }
     return TN_OK;
+}
+
+static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    decoding *d = v->state;
+    const tn_tensor *whole;
+    release(v);
+    if (is_stored(v))
+        return prepare_stored(v, d, err);
+    TN_TRY(tn_view_prepare(v->input, p, err));
+    TN_TRY(tn_view_complete(v->input, p, &whole, err));
+    return begin(whole, &d->as, &d->decoder, err);
 }
 
 const tn_decoder *tn_view_decoder(const tn_view *v)

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 
 typedef struct forming {
-    tn_loaded     source;       /* all parts of a stored input in memory; others are made twice */
+    tn_loaded     source;       /* all parts of a stored input in memory */
+    const tn_tensor *whole;     /* all parts of the input in memory, wherever; NULL: it is made twice */
     tn_sparse_conversion *conversion;   /* of dense, coo and csr; else NULL: its values are made dense */
     uint64_t      count;        /* of the values */
     bool          is_large;     /* it holds a copy: better made again than kept */
@@ -25,12 +26,14 @@ static tn_status tick(void *context, tn_error *err)
     return tn_walk_check(context, err);
 }
 
-static tn_status load_stored(const tn_view *v, uint64_t limit, forming *f, tn_error *err)
+static tn_status load_stored(const tn_view *v, forming *f, tn_error *err)
 {
+    uint64_t limit = v->place->max_bytes;
     tn_loading loading = { .in = v->place->file, .tensor = tn_stored_tensor(v), .beside = v->place->beside,
                            .limit = limit, .tick = tick, .context = v->place->walk };
     tn_status status = tn_load(&loading, &f->source, err);
     f->is_large = f->source.decoded;
+    f->whole = &f->source.tensor;
     return status;
 }
 
@@ -38,7 +41,7 @@ static tn_status load_stored(const tn_view *v, uint64_t limit, forming *f, tn_er
 
 static tn_status count_values(tn_view *v, forming *f, uint64_t limit, tn_error *err)
 {
-    const tn_tensor *t = &f->source.tensor;
+    const tn_tensor *t = f->whole;
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
     uint64_t stored = 0;
     if (!type || type->bits < 8)
@@ -112,43 +115,58 @@ static tn_status count_made(tn_view *v, forming *f, const tn_form_rule *rule, co
         TN_TRY(tn_view_fill(input, p, err));
     f->is_large = holds_data(input);
     /* which has the padding of its input as elements */
-    return tn_sparse_begin_read(&v->tensor, rule->form, &o, &reader, &f->conversion, err);
+    TN_TRY(tn_sparse_begin_read(&v->tensor, rule->form, &o, &reader, &f->conversion, err));
+    return declare_parts(v, tn_sparse_result(f->conversion), err);
 }
 
-/* A dense result of other steps. */
-static tn_status count_entries(tn_view *v, forming *f, const tn_form_rule *rule, tn_pool *pool, tn_error *err)
+/* Entries or other parts in memory. */
+static tn_status count_whole(tn_view *v, forming *f, const tn_form_rule *rule, tn_pool *pool, tn_error *err)
 {
+    tn_sparse_options o = rule->options;
+    o.limit = v->place->max_bytes;
+    if (tn_form_get(f->whole->form)->values)
+        return count_values(v, f, o.limit, err);
+    TN_TRY(tn_sparse_begin(f->whole, rule->form, &o, pool, &f->conversion, err));
+    f->is_large |= tn_sparse_is_sorted_copy(f->conversion);
+    return declare_parts(v, tn_sparse_result(f->conversion), err);
+}
+
+static tn_status count_complete(tn_view *v, forming *f, const tn_form_rule *rule, const tn_preparing *p,
+                                tn_error *err)
+{
+    TN_TRY(tn_view_prepare(v->input, p, err));
+    TN_TRY(tn_view_complete(v->input, p, &f->whole, err));
+    f->is_large = true;
+    return count_whole(v, f, rule, p->pool, err);
+}
+
+/* A result of other steps. */
+static tn_status count_result(tn_view *v, forming *f, const tn_form_rule *rule, tn_pool *pool, tn_error *err)
+{
+    bool is_dense = v->tensor.form == TN_FORM_DENSE;
     unsigned jobs = tn_pool_jobs(pool);
     tn_worker *own = calloc(jobs, sizeof *own), **workers = calloc(jobs, sizeof *workers);
     tn_status status = own && workers ? TN_OK : tn_fail_nomem(err);
     for (unsigned i = 0; i < jobs && !status; i++)
         workers[i] = &own[i];
+    const tn_preparing p = { .pool = pool, .workers = workers };
     if (!status)
-        status = count_made(v, f, rule, &(tn_preparing){ .pool = pool, .workers = workers }, err);
+        status = is_dense ? count_made(v, f, rule, &p, err) : count_complete(v, f, rule, &p, err);
     for (unsigned i = 0; own && i < jobs; i++)
         tn_worker_free(&own[i]);
     free(own);
     free(workers);
-    return status ? status : declare_parts(v, tn_sparse_result(f->conversion), err);
+    return status;
 }
 
 /* ---- any input ---- */
 
 static tn_status count(tn_view *v, forming *f, const tn_form_rule *rule, tn_pool *pool, tn_error *err)
 {
-    tn_sparse_options o = rule->options;
-    o.limit = v->place->max_bytes;
-    if (v->input->step != &tn_step_stored && tn_form_is_sparse(v->tensor.form))
-        return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "entries get another form as they are stored, before any other step");
     if (v->input->step != &tn_step_stored)
-        return count_entries(v, f, rule, pool, err);
-    TN_TRY(load_stored(v, o.limit, f, err));
-    if (tn_form_get(v->input->tensor.form)->values)
-        return count_values(v, f, o.limit, err);
-    TN_TRY(tn_sparse_begin(&f->source.tensor, rule->form, &o, pool, &f->conversion, err));
-    f->is_large |= tn_sparse_is_sorted_copy(f->conversion);
-    return declare_parts(v, tn_sparse_result(f->conversion), err);
+        return count_result(v, f, rule, pool, err);
+    TN_TRY(load_stored(v, f, err));
+    return count_whole(v, f, rule, pool, err);
 }
 
 static tn_status describe(tn_view *v, const void *options, tn_error *err)
@@ -194,7 +212,7 @@ static tn_status convert(const tn_view *v, uint64_t number, tn_worker *w, uint8_
     const forming *f = v->state;
     const uint8_t *elements;
     size_t n;
-    if (v->input->step == &tn_step_stored) {
+    if (f->whole) {
         tn_sparse_make(f->conversion, number, values, indices);
         return TN_OK;
     }
@@ -222,11 +240,11 @@ static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_
     tn_status status = tn_worker_buffer(w, v, 0, TN_SPARSE_BLOCK * width, &values, err);
     if (!status && has_indices)
         status = tn_worker_buffer(w, v, 1, TN_SPARSE_BLOCK * index_width, &indices, err);
-    bool reads = n || (v->input->reports && f->conversion && tn_sparse_blocks(f->conversion));
+    bool reads = n || (!f->whole && v->input->reports && f->conversion && tn_sparse_blocks(f->conversion));
     if (!status && reads && f->conversion)
         status = convert(v, number, w, values, indices, err);
     else if (!status && n)
-        status = tn_form_get(f->source.tensor.form)->values(&f->source.tensor, first, (size_t)n, values, err);
+        status = tn_form_get(f->whole->form)->values(f->whole, first, (size_t)n, values, err);
     out[0] = (tn_part_bytes){ values, first * width, n * width };
     if (has_indices)
         out[1] = (tn_part_bytes){ indices, first * index_width, n * index_width };

@@ -125,9 +125,6 @@ const tn_datatype *tn_encode_datatype(const tn_view *v);
  * (arrange.c). */
 tn_status tn_view_check_places(const tn_view *v, tn_error *err);
 
-/* Packs n codes of fewer than 8 bits, a byte each (arrange.c). */
-void tn_pack_bytes(uint8_t *out, const uint8_t *codes, size_t n, unsigned bits);
-
 /* The dimension of its input that dimension i of a reordered view was (arrange.c). */
 uint32_t tn_reorder_source(const tn_view *v, uint32_t i);
 

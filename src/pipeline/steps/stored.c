@@ -39,7 +39,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
 void tn_stored_rebind(tn_view *v, const tn_tensor *t)
 {
     if (v->filled)
-        tn_spill_free(&v->filled->spill);
+        tn_loaded_free(&v->filled->whole);
     v->state = (void *)(uintptr_t)t;
     v->tensor.name = t->name;
     v->memory = t->parts[0].data;
@@ -68,8 +68,8 @@ static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
     tn_kept_add_part(&kept, t, part);
     TN_TRY(tn_kept_check(&kept, err));
     TN_TRY(tn_view_new_filled(v, err));
-    TN_TRY(tn_load_part(&loading, part, &v->filled->spill, err));
-    v->memory = v->filled->spill.bytes;
+    TN_TRY(tn_load_part(&loading, part, &v->filled->whole.spills[0], err));
+    v->memory = v->filled->whole.spills[0].bytes;
     return TN_OK;
 }
 

@@ -80,7 +80,8 @@ const tn_rule_step *tn_rule_step_at(size_t i)
 
 /* ---- reading ---- */
 
-const tn_rule_step *tn_rule_step_named(const char *name)
+/* The row of a step, or NULL. */
+static const tn_rule_step *find_step(const char *name)
 {
     size_t i = 0;
     while (name && steps[i] && strcmp(steps[i]->name, name) != 0)
@@ -91,7 +92,7 @@ const tn_rule_step *tn_rule_step_named(const char *name)
 tn_status tn_rule_read(const tn_rule *text, const tn_cast_rule *defaults, tn_arena *arena, tn_read_rule *rule,
                        tn_error *err)
 {
-    const tn_rule_step *step = tn_rule_step_named(text->step);
+    const tn_rule_step *step = find_step(text->step);
     if (!step || !text->text)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "expected a step (slice, transpose, reshape, concat, split, layout, pad, form, cast) "

@@ -28,9 +28,6 @@ typedef struct tn_rule_step {
     tn_status  (*add)(struct tn_planning *p, void *rule, tn_error *err);
 } tn_rule_step;
 
-/* The row of a step, or NULL. */
-const tn_rule_step *tn_rule_step_named(const char *name);
-
 /* The rows, in the order of the fixed order; NULL after the last. */
 const tn_rule_step *tn_rule_step_at(size_t i);
 
