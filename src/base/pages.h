@@ -8,4 +8,7 @@
  * tensors would cost as much as the parsing.  free() and realloc() as usual. */
 void *tn_pages_alloc(size_t size);
 
+/* realloc() that does the same. */
+void *tn_pages_grow(void *block, size_t size);
+
 #endif

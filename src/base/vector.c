@@ -1,6 +1,7 @@
 /* base/vector.c - growing arrays and byte strings. */
 #include "base/vector.h"
 #include "base/checked.h"
+#include "base/pages.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ bool tn_grow(void *address_of_items, size_t count, size_t *cap, size_t item_size
         return false;
     void *items;
     memcpy(&items, address_of_items, sizeof items);     /* a pointer of any type */
-    items = realloc(items, (size_t)bytes);
+    items = tn_pages_grow(items, (size_t)bytes);
     if (!items)
         return false;
     memcpy(address_of_items, &items, sizeof items);
@@ -35,7 +36,7 @@ static bool reserve(tn_buf *b, size_t n)
     size_t need = b->size + n, cap = b->cap * 2 > SMALLEST ? b->cap * 2 : SMALLEST;
     if (cap < need)
         cap = need;
-    uint8_t *moved = need < n ? NULL : realloc(b->data, cap);
+    uint8_t *moved = need < n ? NULL : tn_pages_grow(b->data, cap);
     b->bad = !moved;
     if (moved) {
         b->data = moved;
