@@ -151,7 +151,7 @@ static void out_results(const contest *c)
     table_end(&t);
     out("%s rated", counted(c->tensors, "tensor").s);
     if (c->left_out)
-        out(", %s left out: not a tensor of floats, or of a shape that fits none",
+        out(", %s left out: not floats, codes of another tool, or of a shape that fits none",
             grouped(c->left_out).s);
     out_text("\n");
 }

@@ -4,6 +4,7 @@
 #include "pipeline/steps/steps.h"
 #include "pipeline/rules/rules.h"
 #include "quant/quantizer.h"
+#include "store/packed.h"
 #include "tensor/array.h"
 
 #include <tenon/convert.h>
@@ -25,11 +26,12 @@ typedef struct rating {
 
 /* ---- one tensor ---- */
 
-static bool is_rated(const tn_tensor *t)
+/* Another tool's codes, and the scales that belong to them, are no values. */
+static bool is_rated(const rating *r, const tn_tensor *t)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
     return tn_form_get(t->form) && type && type->kind == TN_KIND_FLOAT &&
-           type->specials != TN_SPECIALS_E8M0;
+           type->specials != TN_SPECIALS_E8M0 && !tn_packed_of(r->place.file, t);
 }
 
 /* Bits per value, with all parts. */
@@ -121,10 +123,10 @@ static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
 {
     tn_arena arena = { 0 };
     tn_view *v = NULL;
-    tn_status status = is_rated(t) ? tn_view_stored(&r->place, t, &arena, &v, err) : TN_OK;
+    tn_status status = is_rated(r, t) ? tn_view_stored(&r->place, t, &arena, &v, err) : TN_OK;
     if (v && !status)
         status = tn_view_add_values(&v, TN_UNKNOWN, err);
-    bool is_left_out = !is_rated(t) || (status == TN_ERR_UNSUPPORTED && t->form != TN_FORM_DENSE);
+    bool is_left_out = !is_rated(r, t) || (status == TN_ERR_UNSUPPORTED && t->form != TN_FORM_DENSE);
     for (size_t i = 0; i < r->n && is_left_out; i++)
         report_one(r, t, r->datatypes[i], &(result){ .fits = false });
     if (is_left_out)
@@ -189,7 +191,7 @@ tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *da
     for (size_t i = 0; i < n && !status; i++)
         status = tn_quantizer_check(datatypes[i], &r.quantize, err);
     for (size_t i = 0; i < r.walk.count && !status; i++)
-        if (is_rated(r.walk.tensors[i]))
+        if (is_rated(&r, r.walk.tensors[i]))
             r.walk.total += n * bytes_of(r.walk.tensors[i]);
     if (!status)
         status = start(&r, err);

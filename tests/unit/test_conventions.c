@@ -226,6 +226,29 @@ static void raw_codes_are_numbers(void)
     tn_close(f);
 }
 
+static void count_rated(void *context, const tn_quantize_report *q)
+{
+    size_t *counts = context;
+    counts[q->report ? 1 : 0]++;
+}
+
+/* Codes of 8 bits and their scales are floats, but their values are not what they look like. */
+static void codes_are_not_rated_as_values(void)
+{
+    size_t counts[2] = { 0 };
+    tn_datatype *mxfp4;
+    tn_file *f = open_case("ct_fp8_channel");
+    const tn_compare_datatypes_options o = { .size = sizeof o, .context = counts };
+    CHECK(tn_datatype_parse("mxfp4", &mxfp4, NULL) == TN_OK);
+    CHECK(tn_compare_datatypes(f, (const tn_datatype *[]){ mxfp4 }, 1, &o, count_rated, NULL) == TN_OK);
+    size_t codes = 0;
+    for (size_t i = 0; i < tn_file_count(f); i++)
+        codes += tn_file_convention(f, tn_file_tensor(f, i)) != NULL;
+    CHECK(codes > 0 && counts[0] == codes && counts[1] == tn_file_count(f) - codes);
+    tn_datatype_free(mxfp4);
+    tn_close(f);
+}
+
 static void a_missing_part_is_named(void)
 {
     tn_error err = { .text = "" };
@@ -348,6 +371,7 @@ int main(void)
         IN_FOLDER(rules_for_other_tensors_work),
         IN_FOLDER(codes_and_scales_are_chosen_together),
         IN_FOLDER(raw_codes_are_numbers),
+        IN_FOLDER(codes_are_not_rated_as_values),
         IN_FOLDER(a_missing_part_is_named),
         TEST(parts_in_several_files_belong_together),
         IN_FOLDER(a_configuration_is_read_as_input),
