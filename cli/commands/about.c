@@ -46,7 +46,7 @@ static void list_format_keys(void)
     out_text("\nOptions of one format (--option FORMAT.KEY=VALUE; the first value is the default):\n");
     for (size_t i = 0; (f = tn_format_at(i)); i++)
         for (const tn_format_key *k = f->keys; k && k->name; k++)
-            out("  %s.%s=%s  %s\n", f->name, k->name, k->values, k->title);
+            out("  %s.%s=%s  %s\n", f->name, k->name, *k->values ? k->values : "TEXT", k->title);
 }
 
 static const char *reads_text(const tn_format_info *f)

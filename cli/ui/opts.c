@@ -107,6 +107,17 @@ static bool take_format_option(opts *o, const option_row *row, const char *value
     return true;
 }
 
+/* An option of ONNX that has a name of its own. */
+static bool take_onnx_option(opts *o, const option_row *row, const char *value)
+{
+    size_t n = strlen(row->name) + strlen(value ? value : "") + 10;
+    char *text = must_allocate(n, 1);
+    snprintf(text, n, "onnx.%s=%s", row->name, value ? value : "yes");
+    bool good = take_format_option(o, row, text);
+    free(text);
+    return good;
+}
+
 static bool take_set(opts *o, const option_row *row, const char *value)
 {
     return strchr(value, '=') && *value != '=' && take_list(o, row, value);
@@ -435,6 +446,10 @@ static const option_row rows[OPT_COUNT] = {
                   FIELD(raw), 0 },
     [OPT_OPTION] = { "option", "F.KEY=VALUE", "FORMAT.KEY=VALUE",
                      "option of format F (\"tenon formats\" lists them)", take_format_option, 0, 0 },
+    [OPT_GRAPH] = { "graph", "MODEL", "a path", "ONNX: the model whose graph the tensors are for",
+                    take_onnx_option, 0, 0 },
+    [OPT_EXTERNAL] = { "external", NULL, NULL, "ONNX: write data to OUT.onnx.data, aligned",
+                       take_onnx_option, 0, 0 },
     [OPT_TYPES] = { "types", "LIST", NULL, "datatypes to compare: mxfp4,nvfp4,int4_b32", take_text,
                     FIELD(types), 0 },
     [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "drop metadata that OUT cannot hold", take_flag,

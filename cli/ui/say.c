@@ -116,6 +116,8 @@ static const char *const options_for[] = {
     [TN_REASON_RAW_CODES] = "--raw takes them as numbers",
     [TN_REASON_TYPE] = "--cast takes \"tenon types\", \"tenon datatypes\", fx8, fx16, sa8, sa32",
     [TN_REASON_GLOB] = "or let the rule choose other tensors: --%s 'GLOB=...'",
+    [TN_REASON_GRAPH] = "--graph MODEL.onnx",
+    [TN_REASON_EXTERNAL] = "--external",
     [TN_REASON_RENAME_BEFORE] = "\"tenon convert --rename\" first",
 };
 
@@ -126,6 +128,7 @@ const char *reason_name(tn_reason reason)
         "layout", "nan", "encoding", "checksum", "format", "open_format", "format_option", "shard_size",
         NULL, "header", "jobs", "windows", "uids", "bind", "mli", "binary", "cast_before",
         "form_before", "rename_before", "casts", NULL, NULL, NULL, "rules", "raw_codes", "type",
+        "glob", "graph", "external",
     };
     size_t row = (size_t)reason - 1;
     return row < sizeof names / sizeof *names ? names[row] : NULL;

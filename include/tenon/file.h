@@ -252,7 +252,8 @@ TN_API tn_status tn_verify(const tn_file *file, const tn_verify_options *options
 /* An option that only one container has, for writing it. */
 typedef struct tn_format_key {
     const char *name;           /* "byte-order" */
-    const char *values;         /* "little|big": the first holds where none is given */
+    const char *values;         /* "little|big": the first holds where none is given; "": any text, such as a
+                                 * path */
     const char *title;          /* one line for a person */
 } tn_format_key;
 

@@ -99,6 +99,8 @@ REASONS: dict[int, str] = {
     33: "raw=True takes them as numbers",
     34: "tenon.datatypes() lists the names of datatypes",
     35: 'or let the rule choose other tensors: %s=["GLOB=..."]',
+    36: 'options={"onnx.graph": "MODEL.onnx"}',
+    37: 'options={"onnx.external": True}',
 }
 
 

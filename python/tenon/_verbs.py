@@ -117,7 +117,9 @@ def _choices(options: Mapping[str, Any]) -> tuple[str, ...]:
         form, dot, name = key.partition(".")
         if not dot:
             raise ValueError(f"expected FORMAT.KEY in options but found {key!r}")
-        texts += [form, name, str(value)]
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        texts += [form, name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
     return tuple(texts)
 
 

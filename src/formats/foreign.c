@@ -2,7 +2,7 @@
  *
  * One row each; a row goes when a format reads it. */
 #include "base/text.h"
-#include "store/format.h"
+#include "formats/onnx/onnx.h"
 
 #include <string.h>
 
@@ -48,31 +48,14 @@ static bool is_keras_zip(const uint8_t *head, size_t n)
 
 /* ---- formats without a magic ---- */
 
-/* Fields of an ONNX model by number: their wire types, and -1 for those it does not have. */
-static bool is_onnx(const uint8_t *head, size_t n)
+/* A tensor by itself, as the tests of ONNX models have them: its type, and some data. */
+static bool is_onnx_tensor(const uint8_t *head, size_t n)
 {
-    static const int8_t wire[] = { -1, 0, 2, 2, 2, 0, 2, 2, 2 };
-    size_t pos = 0, fields = 0;
-    while (pos < n && n - pos >= 2) {
-        unsigned tag = head[pos] >> 3, type = head[pos] & 7;
-        bool known = (tag < sizeof wire && wire[tag] == (int)type) || (type == 2 && (tag == 14 || tag == 20));
-        if (!known || (!fields && tag != 1))
-            return false;
-        fields++;
-        uint64_t value = 0;
-        unsigned shift = 0;
-        for (pos++; pos < n && shift < 63; shift += 7) {
-            value |= (uint64_t)(head[pos] & 0x7f) << shift;
-            if (!(head[pos++] & 0x80))
-                break;
-        }
-        if (tag == 1 && (value < 1 || value > 127))
-            return false;
-        if (type == 2 && value >= n - pos)
-            break;              /* goes on beyond what is here */
-        pos += type == 2 ? (size_t)value : 0;
-    }
-    return fields >= 2;
+    enum { DATA = 1 << TN_ONNX_TENSOR_FLOATS | 1 << TN_ONNX_TENSOR_INT32S | 1 << TN_ONNX_TENSOR_STRINGS |
+                  1 << TN_ONNX_TENSOR_INT64S | 1 << TN_ONNX_TENSOR_RAW | 1 << TN_ONNX_TENSOR_DOUBLES |
+                  1 << TN_ONNX_TENSOR_UINT64S };
+    uint64_t seen = tn_onnx_fields_of(&tn_onnx_tensor_kind, head, n, NULL);
+    return seen & 1 << TN_ONNX_TENSOR_TYPE && seen & DATA;
 }
 
 static bool has_word(const uint8_t *head, size_t n, const char *word)
@@ -138,9 +121,12 @@ static const foreign table[] = {        /* the first that fits is taken */
     { MAGIC("\x28\xb5\x2f\xfd"), 0, NULL, "a zstd file: unpack it first, as in \"zstd -d FILE\"" },
     { NULL, 0, 0, is_page,
       "an HTML or XML page, not a model: the download failed or needs a login; fetch the file again" },
-    { NULL, 0, 0, is_onnx,
-      "an ONNX model, which this version does not read: in Python, onnx.numpy_helper.to_array() gives its "
-      "tensors and safetensors.numpy.save_file() writes them" },
+    { MAGIC("ORTM"), 4, NULL,
+      "a model in the format of ONNX Runtime (.ort), which this version does not read: use the .onnx model "
+      "it was made of" },
+    { NULL, 0, 0, is_onnx_tensor,
+      "an ONNX tensor by itself (TensorProto), not a model, which this version does not read: in Python, "
+      "onnx.numpy_helper.to_array() gives its array" },
 };
 
 const char *tn_format_foreign(const uint8_t *head, size_t n)

@@ -14,6 +14,7 @@ static const tn_format *const formats[] = {     /* order of probing and of --hel
     &tn_format_scipy,           /* after npz, which has the same suffix */
     &tn_format_mtx,
     &tn_format_idx,
+    &tn_format_onnx,
 };
 
 enum { NFORMATS = sizeof formats / sizeof *formats };

@@ -160,6 +160,8 @@ static tn_status choose_part(const tn_plan *c, const tn_tensor *t, const tn_part
         how->checksum = info->checksums ? s.checksum : TN_CHECKSUM_NONE;
     if (how->checksum == TN_CHECKSUM_CRC32)
         how->checksum = TN_CHECKSUM_CRC32C;     /* ...and what has a checksum */
+    if (how->checksum == TN_CHECKSUM_UNKNOWN && tn_stored_more_of(p)->sums_file)
+        how->checksum = TN_CHECKSUM_NONE;       /* it is not that of the data */
     if (how->checksum == TN_CHECKSUM_UNKNOWN)
         return tn_refuse(err, TN_ERR_LOSS, TN_REASON_CHECKSUM, NULL,
                          "its checksum %s cannot be computed anew: choose another kind",
@@ -843,8 +845,11 @@ static tn_status finish(tn_plan *c, tn_convert_result *result, tn_error *err)
     if (c->o.dry_run)
         return TN_OK;
     tn_writer *done = c->writer;
+    const tn_format *to = done->format;
     c->writer = NULL;
-    return in_output(c, tn_writer_publish(done, err), err);
+    TN_TRY(in_output(c, tn_writer_publish(done, err), err));
+    tn_file_note_left(c->in, to, c->create.note, c->create.note_context);
+    return TN_OK;
 }
 
 tn_status tn_plan_finish(tn_plan *c, tn_convert_result *result, tn_error *err)

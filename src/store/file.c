@@ -257,7 +257,7 @@ static const char *form_text(const tn_entry *e)
 static bool has_more(const tn_stored_more *m)
 {
     return m->encoding_name || m->never || m->opaque || m->stride || m->pitch || m->skip || m->sum.size ||
-           m->derive;
+           m->sums_file || m->derive;
 }
 
 const tn_stored *tn_file_keep_stored(tn_file *f, const tn_stored *s, const tn_stored_more *more)
@@ -486,7 +486,8 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
     const char *index_suffix = named ? named->info.index_suffix : NULL;
     if (!f->format && json && index_suffix && tn_ends_with(path, index_suffix))
         f->format = named;      /* to report what is wrong with it */
-    if (!f->format && named && !named->info.probes && !tn_format_foreign(head, n))
+    bool by_suffix = named && (!named->info.probes || (named->has_no_magic && n));
+    if (!f->format && by_suffix && !tn_format_foreign(head, n))
         f->format = named;      /* its content cannot tell */
     return f->format ? TN_OK : not_recognised(head, n, err);
 }

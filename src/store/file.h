@@ -177,6 +177,10 @@ bool tn_meta_same_value(const tn_meta *a, const tn_meta *b);
 /* If the error has a tensor but no file: notes which of several files has the tensor. */
 tn_status tn_file_name_member(const tn_file *file, tn_status status, tn_error *err);
 
+/* Notes for each file of those opened as one what a conversion to format `to` leaves behind (`not_carried` of
+ * its format); `note` may be NULL. */
+void tn_file_note_left(const tn_file *file, const tn_format *to, tn_note_fn note, void *context);
+
 /* How the data of entries covers the file. */
 typedef enum tn_tiling {
     TN_TILING_SHARED,           /* ranges are identical or disjoint; identical ones are tied */

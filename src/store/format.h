@@ -35,6 +35,10 @@ typedef struct tn_format {
     /* How certain the first n bytes are of this format, 0 to 100; n may be 0. */
     int (*probe)(const uint8_t *head, size_t n);
 
+    /* Its content says little: a file with its suffix that no format recognises is opened, to report what is
+     * wrong with it. */
+    bool has_no_magic;
+
     /* Whether a path has another suffix of this format; NULL: there is none. */
     bool (*has_other_suffix)(const char *path);
 
@@ -54,6 +58,10 @@ typedef struct tn_format {
     /* Bytes that the container needs before the data of an entry without a place; NULL: none, and the data is
      * aligned. */
     uint64_t (*room_before)(const struct tn_writer *writer, size_t entry);
+
+    /* What a conversion to another format leaves behind, although tensors and metadata are all there: the
+     * user is told once.  NULL: nothing. */
+    const char *not_carried;
 
     bool whole_bytes;           /* a tensor of sub-byte elements must fill whole bytes */
     bool shares;                /* two entries may have the same range of bytes */
@@ -79,6 +87,7 @@ typedef struct tn_format {
 
 extern const tn_format tn_format_ztensor, tn_format_safetensors, tn_format_raw, tn_format_btf;
 extern const tn_format tn_format_npy, tn_format_npz, tn_format_scipy, tn_format_mtx, tn_format_idx;
+extern const tn_format tn_format_onnx;
 
 /* The format of this name, or NULL. */
 const tn_format *tn_format_find(const char *name);

@@ -78,15 +78,18 @@ static tn_status take_option(tn_writer *w, const tn_format_option *o, unsigned *
         return tn_fail(err, TN_ERR_ARGUMENT, "option %s: it is for %s and the output is %s", who.text,
                        o->format, w->format->info.name);
     const char *values = keys[k].values;
-    int value = find_word(value_at, values, o->value);
+    bool any = !*values && *o->value;
+    int value = any ? 0 : find_word(value_at, values, o->value);
     if (value < 0)
         return tn_fail(err, TN_ERR_ARGUMENT, "option %s: expected %s but found %s", who.text,
-                       list_words(value_at, values).text, tn_quote_z(o->value).text);
+                       *values ? list_words(value_at, values).text : "a text", tn_quote_z(o->value).text);
     if (*given & 1u << k)
         return tn_fail(err, TN_ERR_ARGUMENT, "option %s is given twice", who.text);
     *given |= 1u << k;
     w->choices[k] = (uint8_t)value;
-    return TN_OK;
+    if (any)
+        w->texts[k] = tn_arena_text(&w->arena, o->value, strlen(o->value));
+    return any && !w->texts[k] ? tn_fail_nomem(err) : TN_OK;
 }
 
 tn_status tn_check_format_options(const tn_create_options *o, tn_error *err)
@@ -114,4 +117,10 @@ unsigned tn_writer_choice(const tn_writer *w, const char *key)
 {
     int k = find_word(key_at, w->format->info.keys, key);
     return k < 0 ? 0 : w->choices[k];
+}
+
+const char *tn_writer_text(const tn_writer *w, const char *key)
+{
+    int k = find_word(key_at, w->format->info.keys, key);
+    return k < 0 ? NULL : w->texts[k];
 }

@@ -295,3 +295,16 @@ tn_status tn_file_name_member(const tn_file *f, tn_status status, tn_error *err)
     }
     return status;
 }
+
+void tn_file_note_left(const tn_file *file, const tn_format *to, tn_note_fn note, void *context)
+{
+    for (size_t i = 0; note && (i < file->nmembers || i == 0); i++) {
+        const tn_file *one = file->nmembers ? file->members[i] : file;
+        char text[100];
+        if (!one->format->not_carried || one->format == to)
+            continue;
+        snprintf(text, sizeof text, "%s is not carried over, only tensors and metadata are",
+                 one->format->not_carried);
+        note(context, tn_file_path(one), text);
+    }
+}

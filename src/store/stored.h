@@ -34,6 +34,7 @@ typedef struct tn_stored_more {
                                      * next, where each row is dense; 0: rows follow each other */
     uint64_t       skip;            /* decoded bytes of the extent before the first element */
     tn_range       sum;             /* what the checksum covers if that is more than the part, or size 0 */
+    bool           sums_file;       /* the checksum is that of its whole file */
     const tn_derive *derive;        /* the part has no extent but is made of others; or NULL */
     const tn_part *from;            /* those others... */
     uint32_t       nfrom;           /* ...so many, each with an extent */

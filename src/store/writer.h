@@ -59,6 +59,7 @@ struct tn_writer {
     tn_create_options options;  /* with `align` filled in */
     const char       *path;
     uint8_t           choices[TN_MAX_FORMAT_KEYS];  /* see tn_writer_choice() */
+    const char       *texts[TN_MAX_FORMAT_KEYS];    /* see tn_writer_text() */
     bool              dry_run;
     bool              ocp_names;    /* see TN_OCP_NAMES */
     const tn_file    *reading;  /* the input, which may be replaced by the output; or NULL */
@@ -126,6 +127,9 @@ tn_status tn_writer_check_file_meta(const tn_writer *w, const char *format, tn_e
 /* The value of one of the format's own options, by its number in tn_format_key.values; 0: the first, or the
  * format has no such option. */
 unsigned tn_writer_choice(const tn_writer *w, const char *key);
+
+/* The same for an option that takes any text; NULL: it is not given. */
+const char *tn_writer_text(const tn_writer *w, const char *key);
 
 /* An option of formats that name each part: the scales of a scaled tensor are called NAME_scale, and that of
  * the tensor beside them NAME_scale_2, as other software expects; else NAME.ROLE. */
