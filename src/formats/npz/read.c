@@ -5,8 +5,7 @@
 #include "formats/npz/npz.h"
 #include "base/error.h"
 #include "bytes/checksum.h"
-#include "bytes/codec.h"
-#include "store/ranges.h"
+#include "store/archive.h"
 
 #include <stdlib.h>
 
@@ -30,26 +29,15 @@ static int probe(const uint8_t *head, size_t n)
     return is_npy_name((tn_text){ (const char *)head + TN_ZIP_LOCAL_BYTES, length }) ? 90 : 20;
 }
 
-/* The bytes of a member with its local header. */
-typedef struct range {
-    tn_piece bytes;
-    tn_text  name;
-} range;
-
 /* A deflated header may be a thousand times as long as its stored bytes.  Comments are kept in memory: those
  * of all deflated headers may take this many bytes more than the file. */
 #define COMMENTS_MAX ((uint64_t)16 << 20)
 
 typedef struct reader {
     tn_file         *file;
-    const tn_source *source;
-    tn_zip_directory directory;
-    range           *ranges;
-    size_t           nranges;
-    tn_codec_state   decoder;
+    tn_archive       archive;
+    tn_member_reader member;
     uint8_t         *head;      /* the first bytes of the member: at most a prefix and the longest header */
-    size_t           have;      /* how many of them are there */
-    uint64_t         taken;     /* stored bytes of a deflated member that were decoded for them */
     uint64_t         comments;  /* bytes of comments in deflated members so far */
     bool             has_arrays;    /* the name of some member says so */
     tn_error         left_out;  /* why the first skipped member is skipped, or status TN_OK */
@@ -60,48 +48,14 @@ typedef struct reader {
 
 static tn_status begin_head(reader *r, const tn_zip_member *m, tn_error *err)
 {
-    r->have = 0;
-    r->taken = 0;
     if (!r->head && !(r->head = malloc(TN_NPY_PREFIX_MAX + TN_NPY_HEADER_MAX)))
         return tn_fail_nomem(err);
-    if (m->method != TN_ZIP_DEFLATED)
-        return TN_OK;
-    tn_status status = tn_codec_use(&r->decoder, &tn_codec_deflate, err);
-    return status ? status : r->decoder.codec->decode_begin(r->decoder.state, 0, err);
-}
-
-static tn_status decode_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
-{
-    uint8_t buffer[4096];
-    const tn_codec_state *d = &r->decoder;
-    while (r->have < n && r->taken < m->size && !d->codec->decode_at_end(d->state)) {
-        uint64_t rest = m->size - r->taken;
-        size_t left = rest < sizeof buffer ? (size_t)rest : sizeof buffer;
-        tn_coding c = { buffer, left, r->head + r->have, n - r->have };
-        if (tn_source_read(r->source, m->data + r->taken, buffer, left, err) ||
-            d->codec->decode(d->state, &c, err))
-            return err->status;
-        if (c.nin == left && c.nout == n - r->have)
-            return TN_OK;
-        r->taken += left - c.nin;
-        r->have = n - c.nout;
-    }
-    return TN_OK;
-}
-
-/* Loads the first n decoded bytes of a member, or all of a shorter one, into r->head. */
-static tn_status load_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
-{
-    if (m->method == TN_ZIP_DEFLATED)
-        return decode_head(r, m, n, err);
-    size_t had = r->have;
-    r->have = m->size < n ? (size_t)m->size : n;
-    return tn_source_read(r->source, m->data + had, r->head + had, r->have - had, err);
+    return tn_member_begin(&r->member, r->archive.source, m, err);
 }
 
 static tn_status count_comment(reader *r, const tn_zip_member *m, const tn_npy_header *h, tn_error *err)
 {
-    uint64_t most = COMMENTS_MAX + tn_source_size(r->source);
+    uint64_t most = COMMENTS_MAX + tn_source_size(r->archive.source);
     r->comments += m->method == TN_ZIP_DEFLATED ? h->comment : 0;
     if (r->comments <= most)
         return TN_OK;
@@ -122,11 +76,11 @@ static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h
 {
     uint64_t at = m->method == TN_ZIP_STORED ? m->data : TN_NO_OFFSET;
     size_t size = 0;
-    if (begin_head(r, m, err) || load_head(r, m, TN_NPY_PREFIX_MAX, err) ||
-        tn_npy_header_size(r->head, r->have, at, &size, err) ||
-        (size <= m->decoded && load_head(r, m, size, err)))
+    if (begin_head(r, m, err) || tn_member_read(&r->member, r->head, TN_NPY_PREFIX_MAX, err) ||
+        tn_npy_header_size(r->head, r->member.have, at, &size, err) ||
+        (size <= m->decoded && tn_member_read(&r->member, r->head, size, err)))
         return err->status;
-    uint64_t have = r->have < m->decoded ? r->have : m->decoded;
+    uint64_t have = r->member.have < m->decoded ? r->member.have : m->decoded;
     if (have < size)
         return tn_fail_at(err, TN_ERR_TRUNCATED, m->data, "its header takes %zu bytes but it has %llu", size,
                           (unsigned long long)(size <= m->decoded ? have : m->decoded));
@@ -146,24 +100,7 @@ static tn_status check_readable(const tn_zip_member *m, tn_error *err)
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, m->at, "its name does not end in " TN_NPY_SUFFIX);
     if (tn_utf8_valid(m->name.ptr, m->name.len) != m->name.len)
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, m->at, "its name is not UTF-8");
-    if (m->encrypted)
-        return tn_fail_at(err, TN_ERR_UNSUPPORTED, m->at, "it is encrypted");
-    if (m->method != TN_ZIP_STORED && m->method != TN_ZIP_DEFLATED)
-        return tn_fail_at(err, TN_ERR_UNSUPPORTED, m->at,
-                          "expected it stored (0) or deflated (8) but found method %u", m->method);
-    return TN_OK;
-}
-
-static tn_status check_sizes(const tn_zip_member *m, tn_error *err)
-{
-    if (m->method == TN_ZIP_STORED && m->size != m->decoded)
-        return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
-                          "it is not compressed but has two sizes, %llu and %llu",
-                          (unsigned long long)m->size, (unsigned long long)m->decoded);
-    if (m->method == TN_ZIP_DEFLATED && m->decoded / tn_codec_deflate.ratio_max > m->size)
-        return tn_fail_at(err, TN_ERR_CORRUPT, m->at, "no %llu bytes of deflate data decode to %llu",
-                          (unsigned long long)m->size, (unsigned long long)m->decoded);
-    return TN_OK;
+    return tn_member_check_method(m, err);
 }
 
 /* Sets the place and the checksum of the elements. */
@@ -178,25 +115,21 @@ static tn_status place(reader *r, const tn_zip_member *m, const tn_npy_header *h
                           (unsigned long long)s->size, (unsigned long long)(m->decoded - h->size));
     s->offset = deflated ? m->data : m->data + h->size;
     if (deflated) {
-        s->encoding = TN_ENCODING_DEFLATE;
+        s->encoding = tn_member_encoding(m);
         s->size = m->size;
         e->more.skip = h->size;
     }
-    char text[TN_CHECKSUM_TEXT_MAX];
-    tn_digest_format(&(tn_digest){ .kind = TN_CHECKSUM_CRC32, .crc = crc }, text);
-    s->checksum = TN_CHECKSUM_CRC32;
-    s->checksum_text = tn_arena_text(&r->file->arena, text, strlen(text));
-    return s->checksum_text ? TN_OK : tn_fail_nomem(err);
+    return tn_stored_set_crc32(s, crc, &r->file->arena, err);
 }
 
-static tn_status read_array(reader *r, tn_zip_member *m, tn_error *err)
+static tn_status read_array(reader *r, const tn_zip_member *m, tn_error *err)
 {
     tn_npy_header h;
     uint32_t crc = 0;
     tn_entry e = { .at = m->local };
     const tn_text name = { m->name.ptr, m->name.len - strlen(TN_NPY_SUFFIX) };
     e.name = tn_file_text(r->file, name, "name", m->at, err);
-    if (!e.name || check_sizes(m, err) || load_header(r, m, &h, &crc, err))
+    if (!e.name || tn_member_check_sizes(m, err) || load_header(r, m, &h, &crc, err))
         return err->status;
     if (h.name)
         r->name = h.name;
@@ -207,13 +140,6 @@ static tn_status read_array(reader *r, tn_zip_member *m, tn_error *err)
     return tn_file_add(r->file, &e, err);
 }
 
-static tn_status fail_member(const tn_zip_member *m, const tn_error *why, tn_error *err)
-{
-    uint64_t at = why->offset == TN_NO_OFFSET ? m->data : why->offset;
-    return tn_fail_at(err, why->status, at, "member %s: %s", tn_quote(m->name.ptr, m->name.len).text,
-                      why->text);
-}
-
 /* The other members can still be read. */
 static void skip_member(reader *r, const tn_zip_member *m, const tn_error *why)
 {
@@ -221,25 +147,20 @@ static void skip_member(reader *r, const tn_zip_member *m, const tn_error *why)
                  why->text);
     r->file->left_out = "members that are not read";
     if (!r->left_out.status)
-        fail_member(m, why, &r->left_out);
+        tn_member_fail(m, why, &r->left_out);
 }
 
-static tn_status read_member(reader *r, tn_error *err)
+static tn_status read_member(reader *r, const tn_zip_member *m, tn_error *err)
 {
-    tn_zip_member m;
     tn_error why;
-    if (tn_zip_next(&r->directory, &m, err) || tn_zip_locate(r->source, &r->directory, &m, err))
-        return err->status;
-    const tn_piece bytes = { .begin = m.local, .end = m.data + m.size, .number = r->nranges };
-    r->ranges[r->nranges++] = (range){ bytes, m.name };
-    r->has_arrays |= is_npy_name(m.name);
-    if (check_readable(&m, &why)) {
-        skip_member(r, &m, &why);
+    r->has_arrays |= is_npy_name(m->name);
+    if (check_readable(m, &why)) {
+        skip_member(r, m, &why);
         return TN_OK;
     }
-    tn_status status = read_array(r, &m, &why);
+    tn_status status = read_array(r, m, &why);
     if (status && status != TN_ERR_NOMEM && status != TN_ERR_IO)
-        return fail_member(&m, &why, err);
+        return tn_member_fail(m, &why, err);
     if (status)
         *err = why;
     return status;
@@ -247,48 +168,24 @@ static tn_status read_member(reader *r, tn_error *err)
 
 /* --- the archive --- */
 
-/* A small archive whose members share bytes could decode to any size. */
-static tn_status check_overlaps(reader *r, tn_error *err)
-{
-    tn_sort_by_place(r->ranges, r->nranges, sizeof *r->ranges);
-    for (size_t i = 1; i < r->nranges; i++) {
-        const range *before = &r->ranges[i - 1], *here = &r->ranges[i];
-        if (tn_overlaps(&before->bytes, &here->bytes))
-            return tn_fail_at(err, TN_ERR_CORRUPT, here->bytes.begin,
-                              "member %s overlaps member %s, which ends at %llu",
-                              tn_quote(here->name.ptr, here->name.len).text,
-                              tn_quote(before->name.ptr, before->name.len).text,
-                              (unsigned long long)before->bytes.end);
-    }
-    return TN_OK;
-}
-
 /* The archive of another program. */
 static tn_status name_foreign(const reader *r, tn_error *err)
 {
     uint8_t head[256];
-    uint64_t size = tn_source_size(r->source);
+    uint64_t size = tn_source_size(r->archive.source);
     size_t n = size < sizeof head ? (size_t)size : sizeof head;
-    TN_TRY(tn_source_read(r->source, 0, head, n, err));
+    TN_TRY(tn_source_read(r->archive.source, 0, head, n, err));
     const char *foreign = tn_format_foreign(head, n);
     return foreign ? tn_fail_at(err, TN_ERR_UNSUPPORTED, 0, "it is %s", foreign) : TN_OK;
 }
 
 static tn_status read_members(reader *r, tn_error *err)
 {
-    const tn_zip_directory *d = &r->directory;
-    size_t count = (size_t)d->count;
-    r->ranges = malloc((count ? count : 1) * sizeof *r->ranges);
-    TN_NEED(r->ranges, err);
-    TN_TRY(tn_file_expect(r->file, count, err));
-    for (size_t i = 0; i < count; i++)
-        TN_TRY(read_member(r, err));
-    if (tn_cur_left(&d->entries))
-        return tn_fail_at(err, TN_ERR_CORRUPT, d->at + d->entries.pos,
-                          "the archive's directory has %zu more bytes than its %zu members take",
-                          tn_cur_left(&d->entries), count);
-    TN_TRY(check_overlaps(r, err));
-    if (count && !r->has_arrays)
+    const tn_archive *a = &r->archive;
+    TN_TRY(tn_file_expect(r->file, a->count, err));
+    for (size_t i = 0; i < a->count; i++)
+        TN_TRY(read_member(r, &a->members[i], err));
+    if (a->count && !r->has_arrays)
         TN_TRY(name_foreign(r, err));
     if (!r->file->count && r->left_out.status)
         return tn_fail_at(err, r->left_out.status, r->left_out.offset, "%s", r->left_out.text);
@@ -297,11 +194,12 @@ static tn_status read_members(reader *r, tn_error *err)
 
 tn_status tn_npz_list(tn_file *file, const char **name, tn_error *err)
 {
-    reader r = { .file = file, .source = file->shards[0].source };
-    bool failed = tn_zip_open(r.source, &file->arena, &r.directory, err) || read_members(&r, err);
-    tn_codec_free(&r.decoder);
+    reader r = { .file = file };
+    bool failed = tn_archive_open(&r.archive, file->shards[0].source, &file->arena, err) ||
+                  read_members(&r, err);
+    tn_member_end(&r.member);
+    tn_archive_free(&r.archive);
     free(r.head);
-    free(r.ranges);
     *name = r.name;
     return failed ? err->status : TN_OK;
 }
