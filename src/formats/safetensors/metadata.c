@@ -231,47 +231,6 @@ void tn_st_metadata_free(tn_st_metadata *m)
 
 /* --- metadata of several files --- */
 
-static const char *merged_key(const void *owner, size_t i)
-{
-    return ((const tn_st_merged *)owner)->items[i].key;
-}
-
-static bool same_value(const tn_meta *a, const tn_meta *b)
-{
-    if (a->text || b->text)
-        return a->text && b->text && strcmp(a->text, b->text) == 0;
-    return a->cbor_size == b->cbor_size && memcmp(a->cbor, b->cbor, a->cbor_size) == 0;
-}
-
-tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, uint64_t at, tn_error *err)
-{
-    TN_NEED(TN_GROW(all->items, all->count, all->cap), err);
-    TN_NEED(TN_GROW(all->from, all->count, all->from_cap), err);
-    all->items[all->count] = *meta;
-    all->from[all->count] = from;
-    size_t other = tn_names_add(&all->names, all, merged_key, all->count);
-    TN_NEED(other != TN_NAMES_NOMEM, err);
-    if (other == TN_NAMES_ADDED) {
-        all->count++;
-        return TN_OK;
-    }
-    if (same_value(&all->items[other], meta))
-        return TN_OK;
-    if (strcmp(all->from[other], from) == 0)
-        return tn_fail_at(err, TN_ERR_CORRUPT, at, "metadata key %s is there twice",
-                          tn_quote_z(meta->key).text);
-    return tn_fail_at(err, TN_ERR_CORRUPT, at, "metadata key %s has one value in %s and another in %s",
-                      tn_quote_z(meta->key).text, tn_quote_z(all->from[other]).text, tn_quote_z(from).text);
-}
-
-void tn_st_merged_free(tn_st_merged *all)
-{
-    free(all->items);
-    free(all->from);
-    tn_names_free(&all->names);
-    *all = (tn_st_merged){ 0 };
-}
-
 tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const char *from, tn_st_merged *all,
                                tn_error *err)
 {
@@ -282,10 +241,10 @@ tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const cha
             continue;
         const char *text = tn_file_text(file, pair->value, "metadata value", pair->at, err);
         const tn_meta meta = { .key = pair->key, .text = text };
-        status = text ? tn_st_merge(all, &meta, from, pair->at, err) : err->status;
+        status = text ? tn_set_merge(&all->meta, &meta, from, pair->at, err) : err->status;
     }
     for (size_t i = 0; i < m->nfile_meta && !status; i++)
-        status = tn_st_merge(all, &m->file_meta[i], from, TN_NO_OFFSET, err);
+        status = tn_set_merge(&all->meta, &m->file_meta[i], from, TN_NO_OFFSET, err);
     return status;
 }
 

@@ -20,14 +20,14 @@ typedef struct reader {
     const int64_t  *shape;
     tn_json         j;
     tn_st_metadata  metadata;
-    struct tn_st_index *index;
+    tn_set_index *index;
     tn_dtype        seen[TN_DTYPE_COUNT];   /* types in order of appearance */
     size_t          nseen;
 } reader;
 
 static int probe(const uint8_t *head, size_t n)
 {
-    int index = tn_st_probe_index(head, n);
+    int index = tn_set_probe(head, n);
     if (index)
         return index;
     if (n <= LENGTH_BYTES || head[LENGTH_BYTES] != '{')
@@ -188,7 +188,7 @@ static tn_status read_entry(reader *r, tn_entry *e, tn_error *err)
     if (r->j.status)
         return tn_fail_at(err, r->j.status, LENGTH_BYTES + r->j.at, "%s", r->j.why);
     if (check_whole_bytes(e, err) ||
-        (r->index && tn_st_index_claim(r->index, r->file, e->name, r->shard, e->at, err)))
+        (r->index && tn_set_claim(r->index, r->file, e->name, r->shard, e->at, err)))
         return err->status;
     return tn_file_add(r->file, e, err);
 }
@@ -257,7 +257,7 @@ static tn_status apply_records(reader *r, size_t first, tn_st_merged *all, tn_er
     return TN_OK;
 }
 
-tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *index, tn_st_merged *all,
+tn_status tn_st_read_shard(tn_file *file, uint32_t shard, tn_set_index *index, tn_st_merged *all,
                            tn_error *err)
 {
     reader r = { .file = file, .shard = shard, .index = index };
@@ -320,14 +320,14 @@ tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *er
 {
     TN_TRY(all->unordered ? check_tiling(file, err) : TN_OK);
     TN_TRY(all->fillers ? hide_fillers(file, err) : TN_OK);
-    return tn_file_set_meta(file, all->items, all->count, err);
+    return tn_file_set_meta(file, all->meta.items, all->meta.count, err);
 }
 
 static tn_status open_one(tn_file *file, tn_error *err)
 {
     tn_st_merged all = { 0 };
     bool failed = tn_st_read_shard(file, 0, NULL, &all, err) || tn_st_finish_open(file, &all, err);
-    tn_st_merged_free(&all);
+    tn_set_merged_free(&all.meta);
     return failed ? err->status : TN_OK;
 }
 

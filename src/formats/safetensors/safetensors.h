@@ -9,6 +9,7 @@
 #include "base/vector.h"
 #include "bytes/json.h"
 #include "store/file.h"
+#include "store/set_index.h"
 #include "store/writer.h"
 
 #define TN_ST_HEADER_MAX   100000000u       /* as in every reader of the format */
@@ -49,19 +50,12 @@ void      tn_st_metadata_free(tn_st_metadata *m);
 tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *name, tn_text *record,
                                tn_error *err);
 
-/* The metadata of all files of a set.  Zero-initialise to begin. */
+/* What all files of a set have together.  Zero-initialise to begin. */
 typedef struct tn_st_merged {
-    tn_meta     *items;         /* metadata */
-    const char **from;          /* the file each came from */
-    size_t       count, cap, from_cap;
-    tn_names     names;
-    size_t       fillers;       /* entries to be hidden: their nparts is 0 */
-    bool         unordered;     /* the data is not in the order of the header: ranges must be checked */
+    tn_set_merged meta;
+    size_t        fillers;      /* entries to be hidden: their nparts is 0 */
+    bool          unordered;    /* the data is not in the order of the header: ranges must be checked */
 } tn_st_merged;
-
-/* Adds one item.  A key with another value is an error that names both files. */
-tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, uint64_t at, tn_error *err);
-void      tn_st_merged_free(tn_st_merged *all);
 
 /* Adds the metadata of one file, without the records that entries have claimed. */
 tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const char *from, tn_st_merged *all,
@@ -104,9 +98,8 @@ bool tn_st_is_filler(const char *name);
 
 #define TN_ST_FILLER "filler"    /* the option that asks for them */
 
-struct tn_st_index;
 /* Adds the tensors of one shard to `file` and its metadata to `all`; `index` may be NULL. */
-tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *index, tn_st_merged *all,
+tn_status tn_st_read_shard(tn_file *file, uint32_t shard, tn_set_index *index, tn_st_merged *all,
                            tn_error *err);
 
 /* All shards are read: exact tiling, hiding of fillers, metadata. */
@@ -114,12 +107,7 @@ tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *er
 
 /* --- shards.c --- */
 
-int       tn_st_probe_index(const uint8_t *head, size_t n);
 tn_status tn_st_open_set(tn_file *file, tn_error *err);
-
-/* The index lists this tensor in this shard, or in none: a warning unless the file is opened strictly. */
-tn_status tn_st_index_claim(struct tn_st_index *index, tn_file *file, const char *name, uint32_t shard,
-                            uint64_t at, tn_error *err);
 
 /* One file of the output: entries [first, last), and its fillers by number. */
 typedef struct tn_st_out_file {
