@@ -228,6 +228,8 @@ static tn_status plan_type(const job *j, tn_c_tensor *c, tn_error *err)
         snprintf(found, sizeof found, "codes of datatype %s", tn_quote_z(t->scaling->datatype).text);
         return fail_type(found, TN_REASON_CAST_BEFORE, "f32", err);
     }
+    if (t->scaling && t->parts[1].array.dtype != TN_FLOAT32)
+        return fail_type("scales of float64", TN_REASON_CAST_BEFORE, "f32", err);
     if (t->form == TN_FORM_DENSE)
         return plan_dense(j, c, err);
     if (t->form == TN_FORM_SCALED && t->scaling)

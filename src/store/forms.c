@@ -93,6 +93,10 @@ static bool is_code_range(const tn_dtype_info *type, const int64_t range[2])
     return range[0] < range[1] && range[0] >= (sign ? -high - 1 : 0) && range[1] <= high;
 }
 
+/* 64 bits are what PyTorch stores. */
+static bool is_scale_type(tn_dtype dtype) { return dtype == TN_FLOAT32 || dtype == TN_FLOAT64; }
+static bool is_zero_type(tn_dtype dtype)  { return dtype == TN_INT32 || dtype == TN_INT64; }
+
 /* Parts are codes, scales, and perhaps zero points. */
 static bool has_affine_parts(const tn_tensor *t)
 {
@@ -117,10 +121,11 @@ static tn_status check_affine(const tn_tensor *t, tn_error *err)
         wrong = "the range of its codes is not one of their type";
     else if (!tn_same_shape(a->rank, a->shape, t->rank, t->shape))
         wrong = "its codes must have its shape";
-    else if (t->parts[1].array.dtype != TN_FLOAT32 || !is_scale_shape(t, &t->parts[1].array))
-        wrong = "its scales must be float32, one or as many as the dimension is long";
-    else if (t->nparts > 2 && (t->parts[2].array.dtype != TN_INT32 || !is_scale_shape(t, &t->parts[2].array)))
-        wrong = "its zero points must be int32, as many as scales";
+    else if (!is_scale_type(t->parts[1].array.dtype) || !is_scale_shape(t, &t->parts[1].array))
+        wrong = "its scales must be float32 or float64, one or as many as the dimension is long";
+    else if (t->nparts > 2 &&
+             (!is_zero_type(t->parts[2].array.dtype) || !is_scale_shape(t, &t->parts[2].array)))
+        wrong = "its zero points must be int32 or int64, as many as scales";
     return wrong ? tn_fail(err, TN_ERR_ARGUMENT, "%s", wrong) : TN_OK;
 }
 

@@ -45,6 +45,9 @@ static tn_status check_tensor(const tn_tensor *t, uint64_t *least, tn_error *err
 {
     if (tn_form_is_sparse(t->form))
         return check_sparse(t, least, err);
+    if (t->scaling && !t->scaling->datatype && t->parts[1].array.dtype != TN_FLOAT32)
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_CAST, "f32",
+                         "raw holds scales of float32, not of float64: cast it to a float type");
     if (t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED)
         return TN_OK;
     return tn_fail(err, TN_ERR_UNSUPPORTED, "raw cannot hold a tensor of form %s",

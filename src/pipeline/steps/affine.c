@@ -31,15 +31,47 @@ static tn_status read_part(const tn_view *v, uint32_t k, const void **data, tn_e
     return copy ? tn_copy_part(&place, t, k, p->array.dtype, copy, err) : tn_fail_nomem(err);
 }
 
+/* PyTorch stores scales as float64 and multiplies in float32. */
+static tn_status narrow_scales(const tn_view *v, const void **data, tn_error *err)
+{
+    uint64_t n = v->parts[1].nbytes / sizeof(double);
+    float *narrow = tn_arena_alloc(v->arena, (size_t)n * sizeof *narrow);
+    TN_NEED(narrow, err);
+    for (uint64_t i = 0; i < n; i++)
+        narrow[i] = (float)tn_value_get(TN_FLOAT64, *data, i).re;
+    *data = narrow;
+    return TN_OK;
+}
+
+static tn_status narrow_zeros(const tn_view *v, const void **data, tn_error *err)
+{
+    uint64_t n = v->parts[2].nbytes / sizeof(int64_t);
+    int32_t *narrow = tn_arena_alloc(v->arena, (size_t)n * sizeof *narrow);
+    TN_NEED(narrow, err);
+    for (uint64_t i = 0; i < n; i++) {
+        int64_t zero = tn_value_get(TN_INT64, *data, i).i;
+        if (zero < INT32_MIN || zero > INT32_MAX)
+            return tn_fail(err, TN_ERR_UNSUPPORTED, "expected zero points of 32 bits but found %lld",
+                           (long long)zero);
+        narrow[i] = (int32_t)zero;
+    }
+    *data = narrow;
+    return TN_OK;
+}
+
 tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **zero, tn_error *err)
 {
     const void *scales = NULL, *zeros = NULL;
-    tn_status status = read_part(v, 1, &scales, err);
-    if (!status && v->tensor.nparts > 2)
-        status = read_part(v, 2, &zeros, err);
+    TN_TRY(read_part(v, 1, &scales, err));
+    if (v->parts[1].array.dtype == TN_FLOAT64)
+        TN_TRY(narrow_scales(v, &scales, err));
+    if (v->tensor.nparts > 2)
+        TN_TRY(read_part(v, 2, &zeros, err));
+    if (zeros && v->parts[2].array.dtype == TN_INT64)
+        TN_TRY(narrow_zeros(v, &zeros, err));
     *scale = scales;
     *zero = zeros;
-    return status;
+    return TN_OK;
 }
 
 /* ---- scales of the result ---- */

@@ -273,6 +273,7 @@ static tn_status arrange_scales(tn_view *v, const tn_arrangement *a, tn_error *e
             return tn_fail_nomem(err);
         own->chosen[k].from = found[k];
         own->chosen[k].to = some;
+        v->parts[k].array.dtype = k == 1 ? TN_FLOAT32 : TN_INT32;
         v->parts[k].array.rank = to >= 0 ? v->parts[k].array.rank : 0;
         v->parts[k].array.shape = extent;
         v->parts[k].nbytes = (uint64_t)*extent * sizeof *some;
