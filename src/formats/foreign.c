@@ -24,18 +24,13 @@ static tn_text first_member(const uint8_t *head, size_t n)
     return (tn_text){ (const char *)head + NAME, length < n - NAME ? length : n - NAME };
 }
 
-/* FOLDER/data.pkl, FOLDER/data/0, FOLDER/version, FOLDER/byteorder, FOLDER/code/... */
-static bool is_torch_zip(const uint8_t *head, size_t n)
+static bool is_export_zip(const uint8_t *head, size_t n)
 {
-    static const char *const inside[] = { "data.pkl", "data/", "version", "byteorder", "code/",
-                                          ".format_version", ".data/", "constants.pkl" };
+    static const char *const inside[] = { "archive_format", "models/", "serialized_exported_program.json" };
     tn_text name = first_member(head, n);
-    const char *slash = name.len ? memchr(name.ptr, '/', name.len) : NULL;
-    for (size_t i = 0; slash && i < sizeof inside / sizeof *inside; i++) {
-        size_t left = name.len - (size_t)(slash + 1 - name.ptr), m = strlen(inside[i]);
-        if (left >= m && memcmp(slash + 1, inside[i], m) == 0)
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
+        if (name.len && memmem(name.ptr, name.len, inside[i], strlen(inside[i])))
             return true;
-    }
     return false;
 }
 
@@ -97,12 +92,12 @@ static bool is_pickle(const uint8_t *head, size_t n)
 static const foreign table[] = {        /* the first that fits is taken */
     { MAGIC("GGUF"), 0, NULL,
       "a GGUF file (llama.cpp), which this version does not read: use the safetensors files of the model" },
-    { MAGIC("PK\3\4"), 0, is_torch_zip,
-      "a PyTorch checkpoint (zip), which this version does not read: in Python, load it with torch.load() "
-      "and write its tensors with safetensors.torch.save_file()" },
-    { MAGIC("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"), 0, NULL,
-      "a PyTorch checkpoint of the format before 1.6 (pickle), which this version does not read: in Python, "
-      "load it with torch.load() and write its tensors with safetensors.torch.save_file()" },
+    { MAGIC("PK\3\4"), 0, is_export_zip,
+      "a program of torch.export (.pt2), which this version does not read: in Python, load it and save its "
+      "state_dict with torch.save()" },
+    { MAGIC("ustar"), 257, NULL,
+      "a tar archive, as PyTorch before 0.1.10 wrote checkpoints, which is not read: load a checkpoint with "
+      "torch.load() and save it again, and unpack any other archive" },
     { MAGIC("\x80"), 0, is_pickle,
       "a Python pickle, which can run code and is never read: load it in Python if you trust it, and save "
       "its arrays with numpy.savez()" },

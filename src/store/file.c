@@ -105,6 +105,8 @@ static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_store
 static tn_status check_strided(const tn_file *f, const tn_entry *e, uint64_t nbytes, tn_error *err)
 {
     uint64_t span, have = e->stored.encoding == TN_ENCODING_RAW ? e->stored.size : nbytes;
+    if (e->more.decoded)
+        have = e->more.skip < e->more.decoded ? e->more.decoded - e->more.skip : 0;
     if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->more.stride, &span) || span > have)
         return tn_fail_at(err, TN_ERR_CORRUPT, e->at,
                           "its strides reach beyond the %" PRIu64 " bytes that are stored", have);
@@ -256,8 +258,8 @@ static const char *form_text(const tn_entry *e)
 
 static bool has_more(const tn_stored_more *m)
 {
-    return m->encoding_name || m->never || m->opaque || m->stride || m->pitch || m->skip || m->sum.size ||
-           m->sums_file || m->derive;
+    return m->encoding_name || m->never || m->opaque || m->stride || m->pitch || m->skip || m->decoded ||
+           m->sum.size || m->sums_file || m->derive;
 }
 
 const tn_stored *tn_file_keep_stored(tn_file *f, const tn_stored *s, const tn_stored_more *more)

@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 
 /* How much a name says that it is the one, most first. */
-enum { USUAL_INDEX, INDEX, USUAL_FILE, TENSORS, RANKS };
+enum { USUAL_INDEX, INDEX, USUAL_FILE, TORCH_INDEX, TORCH_FILE, TENSORS, RANKS };
 
 static const char *const usual[RANKS] = { [USUAL_INDEX] = "model.safetensors.index.json",
-                                          [USUAL_FILE] = "model.safetensors" };
+                                          [USUAL_FILE] = "model.safetensors",
+                                          [TORCH_INDEX] = "pytorch_model.bin.index.json",
+                                          [TORCH_FILE] = "pytorch_model.bin" };
 
 typedef struct found {
     const char *name[RANKS];    /* the first by name */
@@ -56,7 +58,7 @@ static tn_status choose(const found *f, const char **name, tn_error *err)
         rank++;
     if (rank == RANKS)
         return tn_fail(err, TN_ERR_IO, "is a folder without a tensor file: expected an index, "
-                       "model.safetensors or one file of a known suffix");
+                       "model.safetensors, pytorch_model.bin or one file of a known suffix");
     if (f->count[rank] > 1)
         return tn_fail(err, TN_ERR_IO, "is a folder of %zu tensor files, such as %s: name those to open",
                        f->count[rank], tn_quote_z(f->name[rank]).text);

@@ -6,8 +6,8 @@
 #include "base/error.h"
 
 /* *file becomes the path of the file that a folder is opened by, in the arena: the index of a set, else
- * model.safetensors, else the only tensor file.  NULL: `path` is no folder.  TN_ERR_IO: there is none, or
- * more than one. */
+ * model.safetensors, else those of PyTorch, else the only tensor file.  NULL: `path` is no folder.
+ * TN_ERR_IO: there is none, or more than one. */
 tn_status tn_folder_file(const char *path, tn_arena *arena, const char **file, tn_error *err);
 
 #endif

@@ -87,7 +87,7 @@ typedef struct tn_format {
 
 extern const tn_format tn_format_ztensor, tn_format_safetensors, tn_format_raw, tn_format_btf;
 extern const tn_format tn_format_npy, tn_format_npz, tn_format_scipy, tn_format_mtx, tn_format_idx;
-extern const tn_format tn_format_onnx;
+extern const tn_format tn_format_onnx, tn_format_pytorch;
 
 /* The format of this name, or NULL. */
 const tn_format *tn_format_find(const char *name);

@@ -33,6 +33,8 @@ typedef struct tn_stored_more {
     uint64_t       pitch;           /* raw only: bytes from one row (index of the first dimension) to the
                                      * next, where each row is dense; 0: rows follow each other */
     uint64_t       skip;            /* decoded bytes of the extent before the first element */
+    uint64_t       decoded;         /* strided parts of a compressed extent: decoded bytes of all of it, which
+                                     * its checksum covers; 0: there is no more than the part */
     tn_range       sum;             /* what the checksum covers if that is more than the part, or size 0 */
     bool           sums_file;       /* the checksum is that of its whole file */
     const tn_derive *derive;        /* the part has no extent but is made of others; or NULL */

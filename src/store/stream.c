@@ -212,9 +212,10 @@ static tn_status read_block(tn_stream *s, tn_error *err)
     if (grid.bits % 8)
         memset(s->block.bytes, 0, n);
     const tn_stored *stored = tn_stored_of(s->part);
+    const tn_stored_more *more = tn_stored_more_of(s->part);
     tn_gather g = { s->file->shards[stored->shard].source, stored->offset, s->in, TN_WINDOW };
     if (s->whole.source)
-        g = (tn_gather){ s->whole.source, 0, s->in, TN_WINDOW };
+        g = (tn_gather){ s->whole.source, more->decoded ? more->skip : 0, s->in, TN_WINDOW };
     tn_status status = tn_gather_elements(&g, &grid, first, want, s->block.bytes, err);
     if (!status && s->unit > 1)
         tn_swap_bytes(s->block.bytes, s->block.bytes, n, s->unit);
@@ -245,10 +246,12 @@ static tn_status next_derived(tn_stream *s, const uint8_t **bytes, size_t *n, tn
 
 /* ---- compressed ---- */
 
-/* Decoded bytes of a part as it is stored: with its padding, if it has some. */
+/* Decoded bytes of a part as it is stored: with its padding, or all of the extent that it is in. */
 static uint64_t decoded_size(const tn_part *p)
 {
-    uint64_t n = p->nbytes;
+    uint64_t n = p->nbytes, all = tn_stored_more_of(p)->decoded;
+    if (all)
+        return all;
     if (p->padded)              /* cannot fail: they were counted */
         tn_shape_nbytes(p->array.dtype, p->array.rank, p->padded->shape, &n);
     return n;
@@ -406,10 +409,12 @@ static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n,
     return TN_OK;
 }
 
-/* Skips the bytes before the elements: less than a window. */
+/* Skips the bytes before the elements: less than a window.  If the whole extent is decoded they are part of
+ * it. */
 static tn_status skip_decoded(tn_stream *s, tn_error *err)
 {
-    size_t n = (size_t)tn_stored_more_of(s->part)->skip;
+    const tn_stored_more *more = tn_stored_more_of(s->part);
+    size_t n = more->decoded ? 0 : (size_t)more->skip;
     tn_status status = n ? need_buffer(&s->out, err) : TN_OK;
     return status || !n ? status : decode_exactly(s, s->out, n, 0, err);
 }

@@ -41,6 +41,7 @@ def the_index_of_a_set_has_a_limit(folder):
     begin = b'{"metadata": {}, "weight_map": {"t": "m.safetensors"}}'
     path = large_file(folder, "m.safetensors.index.json", 100_000_001, begin)
     refused("an index of at most 100000000 bytes but found 100000001", "ls", "--from", "safetensors", path)
+    refused("an index of at most 100000000 bytes but found 100000001", "ls", "--from", "pytorch", path)
 
 
 @test
