@@ -199,35 +199,29 @@ tn_status tn_zip_next(tn_zip_directory *d, tn_zip_member *m, tn_error *err)
     return TN_OK;
 }
 
-/* If the name in the local header differed, two readers could see two different archives. */
-static tn_status check_name(const tn_source *source, const tn_zip_member *m, uint64_t at, tn_error *err)
+/* If the name in the local header differed, two readers could see two different archives.  `here` has its
+ * first bytes. */
+static tn_status check_name(const tn_source *source, const tn_zip_member *m, tn_text here, uint64_t at,
+                            tn_error *err)
 {
     uint8_t buffer[256];
-    for (size_t done = 0; done < m->name.len;) {
+    bool same = memcmp(here.ptr, m->name.ptr, here.len) == 0;
+    for (size_t done = here.len; done < m->name.len && same;) {
         size_t n = m->name.len - done < sizeof buffer ? m->name.len - done : sizeof buffer;
         TN_TRY(tn_source_read(source, at + done, buffer, n, err));
-        if (memcmp(buffer, m->name.ptr + done, n) != 0)
-            return tn_fail_at(err, TN_ERR_CORRUPT, at, "member %s has another name in its own header",
-                              tn_quote(m->name.ptr, m->name.len).text);
+        same = memcmp(buffer, m->name.ptr + done, n) == 0;
         done += n;
     }
-    return TN_OK;
+    if (same)
+        return TN_OK;
+    return tn_fail_at(err, TN_ERR_CORRUPT, at, "member %s has another name in its own header",
+                      tn_quote(m->name.ptr, m->name.len).text);
 }
 
-tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_zip_member *m, tn_error *err)
+/* What the local header says after its mark. */
+static tn_status check_local(const tn_source *source, const tn_zip_directory *d, tn_cur c, tn_zip_member *m,
+                             tn_error *err)
 {
-    uint8_t bytes[TN_ZIP_LOCAL_BYTES];
-    tn_quoted name = tn_quote(m->name.ptr, m->name.len);
-    if (m->local > d->at || d->at - m->local < TN_ZIP_LOCAL_BYTES)
-        return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
-                          "member %s is said to be at %llu but the directory begins at %llu", name.text,
-                          (unsigned long long)m->local, (unsigned long long)d->at);
-    TN_TRY(tn_source_read(source, m->local, bytes, sizeof bytes, err));
-    tn_cur c = cursor(bytes, sizeof bytes);
-    if (tn_cur_le(&c, 4) != LOCAL_MARK)
-        return tn_fail_at(err, TN_ERR_CORRUPT, m->local,
-                          "expected the header of member %s, \"PK\\x03\\x04\", but found %s", name.text,
-                          found_mark(bytes).text);
     tn_cur_take(&c, 4);
     unsigned method = (unsigned)tn_cur_le(&c, 2);
     tn_cur_take(&c, 16);
@@ -236,14 +230,36 @@ tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_z
     if (method != m->method || length != m->name.len)
         return tn_fail_at(err, TN_ERR_CORRUPT, m->local,
                           "member %s: expected method %u and a name of %zu bytes in its own header, as in "
-                          "the directory, but found %u and %llu", name.text, m->method, m->name.len, method,
-                          (unsigned long long)length);
+                          "the directory, but found %u and %llu", tn_quote(m->name.ptr, m->name.len).text,
+                          m->method, m->name.len, method, (unsigned long long)length);
     if (length + extra > room || m->size > room - length - extra)
         return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
                           "member %s: its header and its %llu bytes do not fit the %llu before the directory",
-                          name.text, (unsigned long long)m->size, (unsigned long long)(d->at - m->local));
+                          tn_quote(m->name.ptr, m->name.len).text, (unsigned long long)m->size,
+                          (unsigned long long)(d->at - m->local));
     m->data = m->local + TN_ZIP_LOCAL_BYTES + length + extra;
-    return check_name(source, m, m->local + TN_ZIP_LOCAL_BYTES, err);
+    size_t here = tn_cur_left(&c) < m->name.len ? tn_cur_left(&c) : m->name.len;
+    const tn_text name = { (const char *)tn_cur_take(&c, here), here };
+    return check_name(source, m, name, m->local + TN_ZIP_LOCAL_BYTES, err);
+}
+
+tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_zip_member *m, tn_error *err)
+{
+    uint8_t bytes[TN_ZIP_LOCAL_BYTES + 256];
+    size_t n = m->name.len < 256 ? TN_ZIP_LOCAL_BYTES + m->name.len : sizeof bytes;
+    if (m->local > d->at || d->at - m->local < TN_ZIP_LOCAL_BYTES)
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->at,
+                          "member %s is said to be at %llu but the directory begins at %llu",
+                          tn_quote(m->name.ptr, m->name.len).text, (unsigned long long)m->local,
+                          (unsigned long long)d->at);
+    n = n < d->at - m->local ? n : (size_t)(d->at - m->local);
+    TN_TRY(tn_source_read(source, m->local, bytes, n, err));    /* usually all that is needed, in one call */
+    tn_cur c = cursor(bytes, n);
+    if (tn_cur_le(&c, 4) != LOCAL_MARK)
+        return tn_fail_at(err, TN_ERR_CORRUPT, m->local,
+                          "expected the header of member %s, \"PK\\x03\\x04\", but found %s",
+                          tn_quote(m->name.ptr, m->name.len).text, found_mark(bytes).text);
+    return check_local(source, d, c, m, err);
 }
 
 /* --- writing --- */

@@ -164,7 +164,7 @@ static tn_status locate(tn_pt_reader *r, const tn_pt_pickle *from, const tn_pt_s
     size_t i = tn_names_find(&l->table, l, storage_key, key);   /* there: it is of the same pickle */
     uint64_t bytes = l->storages[i].storage->count * width_of(l->storages[i].storage);
     *place = (tn_pt_place){ .offset = l->storages[i].at, .size = bytes, .decoded = bytes };
-    return tn_pt_check_storage(s, bytes, tn_quote_z(key).text, l->storages[i].at, err);
+    return tn_pt_check_storage(s, bytes, l->storages[i].at, err);
 }
 
 /* --- the file --- */

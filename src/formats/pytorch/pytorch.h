@@ -67,9 +67,8 @@ bool      tn_pt_is_legacy(const uint8_t *head, size_t n);
 tn_status tn_pt_read_zip(tn_pt_reader *r, tn_error *err);
 tn_status tn_pt_read_legacy(tn_pt_reader *r, tn_error *err);
 
-/* TN_ERR_CORRUPT: the bytes of a storage are not those of its elements; `who` names it. */
-tn_status tn_pt_check_storage(const tn_pt_storage *s, uint64_t bytes, const char *who, uint64_t at,
-                              tn_error *err);
+/* TN_ERR_CORRUPT: the bytes of a storage are not those of its elements. */
+tn_status tn_pt_check_storage(const tn_pt_storage *s, uint64_t bytes, uint64_t at, tn_error *err);
 
 /* --- walk.c --- */
 

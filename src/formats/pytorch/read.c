@@ -28,15 +28,14 @@ static bool has_other_suffix(const char *path)
     return tn_ends_with(path, ".pth") || tn_ends_with(path, ".ckpt");
 }
 
-tn_status tn_pt_check_storage(const tn_pt_storage *s, uint64_t bytes, const char *who, uint64_t at,
-                              tn_error *err)
+tn_status tn_pt_check_storage(const tn_pt_storage *s, uint64_t bytes, uint64_t at, tn_error *err)
 {
     uint64_t need = 0;
     if (tn_mul_u64(s->count, s->type ? s->type->width : 1, &need) && need == bytes)
         return TN_OK;
     return tn_fail_at(err, TN_ERR_CORRUPT, at,
-                      "storage %s has %" PRIu64 " bytes but the pickle says %" PRIu64 " elements of %s", who,
-                      bytes, s->count, s->type ? s->type->name : "one byte");
+                      "storage %s has %" PRIu64 " bytes but the pickle says %" PRIu64 " elements of %s",
+                      tn_quote(s->key.ptr, s->key.len).text, bytes, s->count, s->type ? s->type->name : "one byte");
 }
 
 tn_status tn_pt_read_shard(tn_pt_reader *r, tn_error *err)

@@ -25,26 +25,41 @@ static tn_status fail(const making *k, tn_status status, const char *text, tn_er
 
 /* --- dimensions --- */
 
-static tn_status read_dims(const making *k, const tn_pt_value *v, uint32_t *rank, const int64_t **dims,
+/* Integers of the pickle: sizes or strides. */
+static tn_status take_dims(const making *k, const tn_pt_value *v, int64_t dims[TN_MAX_RANK], uint32_t *rank,
                            tn_error *err)
 {
-    uint32_t n = v->items->count;
+    uint32_t n = *rank = v->items->count;
     if (n > TN_MAX_RANK)
         return tn_fail_at(err, TN_ERR_LIMIT, k->at, "expected at most %d dimensions but found %u",
                           TN_MAX_RANK, n);
-    int64_t *copy = tn_arena_alloc(&k->r->file->arena, n * sizeof *copy);
-    TN_NEED(copy, err);
     for (uint32_t i = 0; i < n; i++) {
         const tn_pt_value *item = &v->items->at[i];
         if (item->kind != TN_PT_INT)
             return fail(k, TN_ERR_CORRUPT, "a size or stride is not an integer below 2^63", err);
         if (item->i < 0)
             return fail(k, TN_ERR_CORRUPT, "a size or stride is negative", err);
-        copy[i] = item->i;
+        dims[i] = item->i;
     }
-    *rank = n;
-    *dims = copy;
     return TN_OK;
+}
+
+static const int64_t *keep_dims(const making *k, const int64_t *dims, uint32_t rank)
+{
+    return tn_arena_copy(&k->r->file->arena, dims, rank * sizeof *dims);
+}
+
+/* The shape of an array; neighbours often have the same, which is kept once. */
+static tn_status read_shape(const making *k, const tn_pt_value *v, uint32_t *rank, const int64_t **shape,
+                            tn_error *err)
+{
+    int64_t dims[TN_MAX_RANK];
+    const tn_file *file = k->r->file;
+    TN_TRY(take_dims(k, v, dims, rank, err));
+    const tn_array *last = file->count ? &file->parts[file->count - 1].array : NULL;
+    bool same = last && tn_same_shape(last->rank, last->shape, *rank, dims);
+    *shape = same ? last->shape : keep_dims(k, dims, *rank);
+    return *shape ? TN_OK : tn_fail_nomem(err);
 }
 
 /* Whether strides are those of dense rows; those along one index do not matter. */
@@ -161,19 +176,19 @@ static tn_status double_last(const making *k, tn_entry *e, bool dense, tn_error 
 static tn_status describe_view(const making *k, const tn_pt_tensor *t, tn_entry *e, tn_error *err)
 {
     uint32_t rank = 0;
-    view v = { .width = t->type->width };
+    int64_t strides[TN_MAX_RANK];
+    view v = { .width = t->type->width, .stride = strides };
     TN_TRY(k->r->locate(k->r, k->pickle, t->storage, &v.place, err));
-    TN_TRY(read_dims(k, &t->stride, &rank, &v.stride, err));
+    TN_TRY(take_dims(k, &t->stride, strides, &rank, err));
     if (rank != e->rank)
         return fail(k, TN_ERR_CORRUPT, "it has not as many strides as sizes", err);
     TN_TRY(check_view(k, t, e, &v, err));
     bool dense = !v.count || is_dense(e->rank, e->shape, v.stride);
-    if (dense && e->rank && v.place.encoding != TN_ENCODING_RAW) {
-        int64_t *strides = tn_arena_alloc(&k->r->file->arena, e->rank * sizeof *strides);
-        TN_NEED(strides, err);
+    if (dense && v.count)
         tn_dense_strides(e->rank, e->shape, strides);
-        v.stride = strides;
-    }
+    if (!dense || v.place.encoding != TN_ENCODING_RAW)
+        v.stride = keep_dims(k, strides, rank);
+    TN_NEED(v.stride, err);
     TN_TRY(place_view(k, &v, dense, e, err));
     e->more.never = t->never;
     if (e->dtype == TN_UNKNOWN) {
@@ -221,7 +236,7 @@ static tn_status describe(const making *k, const tn_pt_tensor *t, tn_entry *e, t
     e->at = k->at;
     e->dtype = t->type->dtype;
     e->stored.type = t->type->name;
-    TN_TRY(read_dims(k, &t->size, &e->rank, &e->shape, err));
+    TN_TRY(read_shape(k, &t->size, &e->rank, &e->shape, err));
     return t->is_numpy ? describe_numpy(k, t, e, err) : describe_view(k, t, e, err);
 }
 
@@ -380,7 +395,7 @@ static tn_status add_sparse(const making *k, tn_error *err)
         TN_TRY(turn_indices(k, &parts[0], err));
     else
         TN_TRY(describe_part(k, t->parts[0], "indptr", &parts[1], err));
-    TN_TRY(read_dims(k, &t->size, &e.rank, &e.shape, err));
+    TN_TRY(read_shape(k, &t->size, &e.rank, &e.shape, err));
     tn_entry_make_sparse(&e, coo ? TN_FORM_COO : TN_FORM_CSR, count, parts, coo ? 1 : 2);
     return tn_file_add(k->r->file, &e, err);
 }

@@ -195,6 +195,8 @@ static const char *unique_key(walk *w, const tn_pt_value *key)
     tn_text name;
     if (!key_name(key, &d, &name))
         return "";              /* not looked at */
+    if (key->kind == TN_PT_TEXT && !tn_text_has_nul(name))
+        return tn_arena_text(&w->r->arena, name.ptr, name.len);
     char *copy = tn_arena_alloc(&w->r->arena, 2 * name.len + 2);
     size_t n = 0;
     if (!copy)

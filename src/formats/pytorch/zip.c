@@ -162,7 +162,7 @@ static tn_status locate(tn_pt_reader *r, const tn_pt_pickle *from, const tn_pt_s
     tn_error why;
     if (tn_member_check_method(m, &why))
         return tn_member_fail(m, &why, err);
-    TN_TRY(tn_pt_check_storage(s, m->decoded, tn_quote_z(name).text, m->at, err));
+    TN_TRY(tn_pt_check_storage(s, m->decoded, m->at, err));
     *place = (tn_pt_place){ .offset = m->data, .size = m->size, .decoded = m->decoded,
                             .encoding = tn_member_encoding(m), .has_crc = has_crc(m), .crc = m->crc,
                             .is_summed = &a->is_summed[m - a->zip.members] };
