@@ -5,6 +5,7 @@ Each scenario is a command that runs in a folder with "in" (what it reads), "out
 nothing but the values would tell.
 """
 import json
+import math
 import os
 import random
 import struct
@@ -13,6 +14,7 @@ import time
 
 TENON = None                    # set by faults.py
 OLD, NEW = "in/old.safetensors", "in/new.safetensors"
+SHAPES = {"conv.weight": [8, 4, 3, 3], "a.weight": [64, 64], "b.weight": [32, 96], "bias": [100]}
 
 
 class Scenario:
@@ -28,12 +30,9 @@ class Scenario:
 
 def write_safetensors(path, seed):
     pick = random.Random(seed)
-    shapes = {"conv.weight": [8, 4, 3, 3], "a.weight": [64, 64], "b.weight": [32, 96], "bias": [100]}
     header, data = {"__metadata__": {"made": f"by {seed}"}}, b""
-    for name, shape in shapes.items():
-        count = 1
-        for extent in shape:
-            count *= extent
+    for name, shape in SHAPES.items():
+        count = math.prod(shape)
         values = [0.0 if pick.random() < 0.3 else pick.gauss(0, 1) for _ in range(count)]
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * count]}
         data += struct.pack(f"<{count}f", *values)
@@ -41,6 +40,27 @@ def write_safetensors(path, seed):
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def varint(value):
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+
+
+def field(number, content):
+    """Of a protobuf message: a number, or bytes with their length."""
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def write_graph(path):
+    """An ONNX model with the tensors of write_safetensors(), all 0."""
+    graph = b""
+    for name, shape in SHAPES.items():
+        dims = b"".join(field(1, extent) for extent in shape)
+        graph += field(5, dims + field(2, 1) + field(8, name.encode()) + field(9, bytes(4 * math.prod(shape))))
+    with open(path, "wb") as f:
+        f.write(field(1, 8) + field(7, graph))
 
 
 def tenon(*arguments, cwd):
@@ -51,6 +71,7 @@ def make_inputs(folder):
     os.mkdir(os.path.join(folder, "in"))
     write_safetensors(os.path.join(folder, "in/old.safetensors"), 1)
     write_safetensors(os.path.join(folder, "in/new.safetensors"), 2)
+    write_graph(os.path.join(folder, "in/graph.onnx"))
     packed = ["--compress", "zstd", "--checksum", "sha256", "-q"]
     fixed = ["--cast", "fx16,frac=auto", "--only", "bias", "-q", "--only"]
     tenon("convert", NEW, "in/new.zt", *packed, cwd=folder)
@@ -93,6 +114,8 @@ ALL = [
     Scenario("a set of shards over another", SHARDED, INDEX,
              [convert(OLD, "out/o.safetensors", "--shard-size", "20K")], judge="set"),
     over_old("a descriptor and its data", "out/o.json", judge="set"),
+    over_old("a model and its data", "out/o.onnx", "--graph", "in/graph.onnx", "--external", "--drop-metadata",
+             judge="set"),
     over_old("npz", "out/o.npz"),
     over_old("BTF", "out/o.btf", "--only", "b.weight", "--drop-names", "--drop-metadata"),
     over_old("MatrixMarket", "out/o.mtx", "--only", "a.weight", "--drop-metadata", "--drop-names"),
