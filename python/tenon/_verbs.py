@@ -290,6 +290,7 @@ def convert(
 
     The output is written completely or not at all; it may be the source.  Ctrl-C leaves no file.
     report: what quantizing did to each tensor is in the result
+    options: those of one format, {"onnx.graph": "m.onnx"}
     raw: another tool's packed codes are taken as the numbers that they look like
     strict: a plain cast that makes more than 1 % of a tensor's values 0, or finds more than 1 % beyond the
     largest value, raises LossError; else it is a warning

@@ -319,3 +319,25 @@ def test_a_cast_that_loses_much_warns_or_raises(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tenon.convert(path, tmp_path / "bf16.zt", cast="bf16")
+
+
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden" / "onnx"
+
+
+def test_weights_go_into_the_graph_of_an_onnx_model(tmp_path):
+    model = GOLDEN / "plain.onnx"
+    f = tenon.open(model)
+    assert f.metadata["ir_version"] == 11 and f["conv/weight:0"].shape == (16, 9)
+    new = {name: f[name].numpy() for name in f}
+    new["conv/weight:0"] = new["conv/weight:0"] + 1
+    tenon.save(tmp_path / "saved.onnx", new, options={"onnx.graph": model})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        tenon.convert(model, tmp_path / "w.safetensors")
+    assert len(said) == 1 and "its graph is not carried over" in str(said[0].message)
+    tenon.convert(tmp_path / "w.safetensors", tmp_path / "back.onnx", options={"onnx.graph": str(model), "onnx.external": True})
+    assert not tenon.diff(model, tmp_path / "back.onnx").different
+    saved = tenon.open(tmp_path / "saved.onnx")
+    assert np.array_equal(saved["conv/weight:0"].numpy(), new["conv/weight:0"])
+    with pytest.raises(tenon.ArgumentError, match="onnx.graph"):
+        tenon.convert(tmp_path / "w.safetensors", tmp_path / "none.onnx")
