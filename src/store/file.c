@@ -175,7 +175,8 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
 const void *tn_file_view(const tn_file *f, const tn_part *p)
 {
     const tn_stored *s = tn_stored_of(p);
-    bool known = tn_dtype_get(p->array.dtype) && !tn_stored_more_of(p)->opaque;
+    const tn_stored_more *more = tn_stored_more_of(p);
+    bool known = tn_dtype_get(p->array.dtype) && !more->opaque && !more->never;
     if (!known || !tn_part_is_range(p) || tn_swap_unit(p) > 1)
         return NULL;
     return tn_source_view(f->shards[s->shard].source, s->offset, s->size);

@@ -383,6 +383,7 @@ static size_t check_tensor(const tn_file *f, size_t i, const expected *e)
     if (!e->readable) {
         uint8_t bytes[4096];
         CHECK(tn_part_read(f, t->parts, bytes, (size_t)t->parts->nbytes, &err) == TN_ERR_UNSUPPORTED);
+        CHECK(!t->parts->data);
     } else if (strcmp(e->form, "scaled") == 0) {
         check_scaled(f, t, e);
     } else if (e->form[0]) {

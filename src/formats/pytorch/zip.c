@@ -135,14 +135,14 @@ static tn_status load(tn_pt_reader *r, const archive *a, const tn_zip_member *m,
 
 static tn_status missing(const archive *a, const tn_pt_pickle *from, tn_text key, tn_error *err)
 {
-    char old[64];
+    char old[64], name[100];
     snprintf(old, sizeof old, "tensors/%.*s", (int)(key.len < 40 ? key.len : 40), key.ptr);
     if (find(a, old))
         return tn_fail_at(err, TN_ERR_UNSUPPORTED, 0,
                           "it is of the zip format that torch 1.4 tried, which no later version reads: load "
                           "it there and save it again");
-    return tn_fail_at(err, TN_ERR_CORRUPT, from->at, "the archive has no member \"%s\"%s",
-                      from->folder, tn_quote(key.ptr, key.len).text);
+    snprintf(name, sizeof name, "%s%.*s", from->folder, (int)(key.len < 60 ? key.len : 60), key.ptr);
+    return tn_fail_at(err, TN_ERR_CORRUPT, from->at, "the archive has no member %s", tn_quote_z(name).text);
 }
 
 static tn_status locate(tn_pt_reader *r, const tn_pt_pickle *from, const tn_pt_storage *s, tn_pt_place *place,
