@@ -35,7 +35,8 @@ tn_status tn_pt_check_storage(const tn_pt_storage *s, uint64_t bytes, uint64_t a
         return TN_OK;
     return tn_fail_at(err, TN_ERR_CORRUPT, at,
                       "storage %s has %" PRIu64 " bytes but the pickle says %" PRIu64 " elements of %s",
-                      tn_quote(s->key.ptr, s->key.len).text, bytes, s->count, s->type ? s->type->name : "one byte");
+                      tn_quote(s->key.ptr, s->key.len).text, bytes, s->count,
+                      s->type ? s->type->name : "one byte");
 }
 
 tn_status tn_pt_read_shard(tn_pt_reader *r, tn_error *err)
