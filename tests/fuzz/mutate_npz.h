@@ -89,7 +89,10 @@ static inline bool zip_read(zip_parts *z, const uint8_t *data, size_t size)
     return count > 0;
 }
 
-static inline void zip_change(zip_parts *z, mutant *m)
+/* Changes the content of a member; returns its size. */
+typedef size_t (*change_member)(mutant *m);
+
+static inline void zip_change(zip_parts *z, mutant *m, change_member change)
 {
     size_t i = mutant_pick(m, z->count), k = mutant_pick(m, z->count), n;
     char name[MEMBER_NAME];
@@ -120,11 +123,12 @@ static inline void zip_change(zip_parts *z, mutant *m)
         }
         break;
     default:
-        z->at[i].size = mutate_npy_bytes(&member);
+        z->at[i].size = change(&member);
     }
 }
 
-static inline size_t mutate_npz(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+static inline size_t mutate_zip(uint8_t *data, size_t size, size_t max_size, unsigned seed,
+                                change_member change)
 {
     mutant m = { .data = data, .size = size, .cap = max_size, .random = seed };
     zip_parts z = { 0 };
@@ -133,7 +137,7 @@ static inline size_t mutate_npz(uint8_t *data, size_t size, size_t max_size, uns
         zip_free(&z);
         return LLVMFuzzerMutate(data, size, max_size);
     }
-    zip_change(&z, &m);
+    zip_change(&z, &m, change);
     for (size_t i = 0; i < z.count; i++)
         add_member(&a, z.at[i].name, a.wide ? TN_ZIP_STORED : z.at[i].method, z.at[i].bytes, z.at[i].size);
     end_archive(&a);
@@ -143,6 +147,11 @@ static inline size_t mutate_npz(uint8_t *data, size_t size, size_t max_size, uns
         memcpy(data, a.bytes.data, n);
     tn_buf_free(&a.bytes);
     return n ? n : LLVMFuzzerMutate(data, size, max_size);
+}
+
+static inline size_t mutate_npz(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_zip(data, size, max_size, seed, mutate_npy_bytes);
 }
 
 #endif

@@ -501,7 +501,8 @@ static tn_status push_items(tn_pt_machine *m, tn_pt_kind kind, size_t from, tn_e
     tn_pt_value made;
     if (kind == TN_PT_DICT && (m->count - from) % 2)
         return tn_pt_fail(m, err, TN_ERR_CORRUPT, "a dict of the pickle has a key without a value");
-    TN_TRY(tn_pt_new_items(m, kind, m->stack + from, m->count - from, &made, err));
+    const tn_pt_value *values = m->count > from ? m->stack + from : NULL;
+    TN_TRY(tn_pt_new_items(m, kind, values, m->count - from, &made, err));
     m->count = from;
     return push(m, made, err);
 }
