@@ -92,6 +92,7 @@ typedef enum tn_form {
     TN_FORM_COO     = 1,
     TN_FORM_CSR     = 2,
     TN_FORM_SCALED  = 3,
+    TN_FORM_BLOCKS  = 4,
     TN_FORM_UNKNOWN = 255       /* of a later version: listed, cannot be read */
 } tn_form;
 

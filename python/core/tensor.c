@@ -716,7 +716,7 @@ static PyGetSetDef members[] = {
     { "name", get_about, NULL, PyDoc_STR("Its name in the file."), "n" },
     { "shape", get_about, NULL, PyDoc_STR("Extents of its dimensions."), "s" },
     { "dtype", get_about, NULL, PyDoc_STR("The name of its element type, or None if it is not known."), "d" },
-    { "form", get_about, NULL, PyDoc_STR("How its parts make it: dense, coo, csr or scaled."), "f" },
+    { "form", get_about, NULL, PyDoc_STR("How its parts make it: dense, coo, csr, scaled or blocks."), "f" },
     { "nbytes", get_about, NULL, PyDoc_STR("Decoded bytes of all parts."), "b" },
     { "size", get_about, NULL, PyDoc_STR("The number of elements."), "c" },
     { "ndim", get_about, NULL, PyDoc_STR("The number of dimensions."), "r" },

@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "base/sealed.h"
+#include "kernels/blocks/table.h"
 #include "kernels/cast/table.h"
 #include "kernels/quantize/table.h"
 #include "kernels/reorder/table.h"
@@ -14,17 +15,18 @@
 #include "kernels/sparse/table.h"
 #include "kernels/stats/table.h"
 
-/* X(type, name of this machine's, whether there is a NEON level) */
+/* X(type, name of this machine's, levels above the scalar one) */
 #define EACH_TABLE(X)                       \
-    X(tn_cast_kernels, cast, NEON)          \
-    X(tn_quant_kernels, quantize, NO_NEON)  \
-    X(tn_reorder_kernels, reorder, NO_NEON) \
-    X(tn_rotate_kernels, rotate, NO_NEON)   \
-    X(tn_decode_kernels, decode, NO_NEON)   \
-    X(tn_encode_kernels, encode, NO_NEON)   \
-    X(tn_search_kernels, search, NO_NEON)   \
-    X(tn_sparse_kernels, sparse, NO_NEON)   \
-    X(tn_stats_kernels, stats, NO_NEON)
+    X(tn_block_kernels, blocks, NONE)       \
+    X(tn_cast_kernels, cast, AVX_NEON)      \
+    X(tn_quant_kernels, quantize, AVX)      \
+    X(tn_reorder_kernels, reorder, AVX)     \
+    X(tn_rotate_kernels, rotate, AVX)       \
+    X(tn_decode_kernels, decode, AVX)       \
+    X(tn_encode_kernels, encode, AVX)       \
+    X(tn_search_kernels, search, AVX)       \
+    X(tn_sparse_kernels, sparse, AVX)       \
+    X(tn_stats_kernels, stats, AVX)
 
 /* --- levels ------------------------------------------------------------------ */
 
@@ -42,15 +44,15 @@
 #else
 #define NEON(T)
 #endif
-#define NO_NEON(T)
+#define AVX_NEON(T) AVX(T) NEON(T)
+#define NONE(T)
 
-#define DEFINE_INIT(T, name, neon)    \
+#define DEFINE_INIT(T, name, levels)    \
     void T##_init(T *k, unsigned cpu)   \
     {                                   \
         (void)cpu;                      \
         T##_init_scalar(k);             \
-        AVX(T)                          \
-        neon(T)                         \
+        levels(T)                       \
     }
 EACH_TABLE(DEFINE_INIT)
 
@@ -71,7 +73,7 @@ static unsigned machine_level(void)
     return level;
 }
 
-#define DEFINE_GET(T, name, neon)                             \
+#define DEFINE_GET(T, name, levels)                           \
     static struct TN_OWN_PAGES { T table; } name;             \
     static void fill_##name(void)                             \
     {                                                           \

@@ -21,3 +21,8 @@ const tn_form_info tn_form_scaled = {
     .name = "scaled", .roles = { "data", "scale", "tscale", "zero", "offset", "meta", "mask" }, .required = 1,
     .scaled = true, .check = tn_check_scaled,
 };
+
+const tn_form_info tn_form_blocks = {
+    .name = "blocks", .roles = { "data" }, .required = 1,
+    .scaled = true, .check = tn_check_scaled,
+};

@@ -87,7 +87,7 @@ static tn_status add_dequantize(planning *p, tn_error *err)
 static tn_status add_values(planning *p, tn_error *err)
 {
     const tn_cast_rule *cast = p->rules->cast;
-    bool has_scales = p->view->tensor.form == TN_FORM_SCALED;
+    bool has_scales = tn_form_is_scaled(p->view->tensor.form);
     return has_scales && cast && !is_requantized(cast) ? add_dequantize(p, err) : TN_OK;
 }
 
@@ -123,7 +123,7 @@ static tn_status find_order(planning *p, tn_error *err)
 static tn_status add_order(planning *p, tn_error *err)
 {
     const tn_tensor *t = &p->view->tensor;
-    bool is_moved = false, has_order = t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED;
+    bool is_moved = false, has_order = t->form == TN_FORM_DENSE || tn_form_is_scaled(t->form);
     tn_status status = p->rules->layout ? find_order(p, err) : TN_OK;
     for (uint32_t i = 0; i < t->rank; i++)
         is_moved |= p->order[i] != i;
@@ -385,7 +385,7 @@ static tn_status check_sparse(const planning *p, tn_error *err)
 static tn_status check_known(const planning *p, tn_error *err)
 {
     const tn_tensor *t = &p->view->tensor;
-    bool known = t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED || tn_form_is_sparse(t->form);
+    bool known = t->form == TN_FORM_DENSE || tn_form_is_scaled(t->form) || tn_form_is_sparse(t->form);
     if (known || !(p->rules->cast || p->rules->layout || p->rules->pad))
         return TN_OK;
     return tn_fail(err, TN_ERR_UNSUPPORTED, "expected a dense, sparse or scaled tensor but found form %s",
@@ -787,7 +787,7 @@ void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const cha
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < plan->tensor.nparts; k++)
         bytes += plan->tensor.parts[k].nbytes;
-    if (plan->tensor.form == TN_FORM_SCALED && stats->values)
+    if (tn_form_is_scaled(plan->tensor.form) && stats->values)
         q.bits = (double)bytes * 8 / (double)stats->values;
     tell(context, &q);
 }

@@ -107,7 +107,7 @@ static tn_status check_numbers(const tn_selection *s, const tn_origin *origin, c
 static tn_status cast_to_values(tn_selection *s, const tn_tensor *t, tn_tensor_rules *rules, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
-    if (!rules->form || rules->form->form != TN_FORM_DENSE || t->form != TN_FORM_SCALED || !type ||
+    if (!rules->form || rules->form->form != TN_FORM_DENSE || !tn_form_is_scaled(t->form) || !type ||
         rules->cast)
         return TN_OK;
     rules->form = NULL;

@@ -147,6 +147,8 @@ static uint64_t set_window_sizes(job *j)
 static tn_status set_last(job *j, uint64_t n, tn_error *err)
 {
     uint32_t codes[2];
+    if (j->plan.d->block)       /* has no such codes */
+        return TN_OK;
     unsigned bits = j->plan.data.bits < 8 ? j->plan.data.bits : tn_scaled_word(j->plan.data.bits);
     tn_last_codes(j->plan.d, codes);
     for (unsigned k = 0; k < 2; k++) {

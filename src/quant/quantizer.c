@@ -3,6 +3,7 @@
 
 static const tn_quantizer *const quantizers[] = {
     &tn_affine_quantizer,
+    &tn_block_quantizer,
     &tn_tile_quantizer,         /* last: any text can be one of its datatypes */
 };
 

@@ -5,12 +5,11 @@
  * it into batches.  A quantizer is a table of functions: it defines the parts,
  * encodes a batch and decodes any range of elements.  Threads, casts, rotations,
  * reports and the order of results are common to all quantizers (run.c,
- * scaled_back.c).  There are two:
+ * scaled_back.c).  There are three:
  *
  *     affine   one scale per tensor, or per index of a dimension (affine_quantizer.c)
- *     tiles    scales of tiles: all datatypes NUMBER|SCALE (tiles.c)
- *
- * A block type with its own layout is one more quantizer. */
+ *     blocks   block types of GGUF, whose scales are among the codes (block_quantizer.c)
+ *     tiles    scales of tiles: all datatypes NUMBER|SCALE (tiles.c) */
 #ifndef TN_QUANT_QUANTIZER_H
 #define TN_QUANT_QUANTIZER_H
 
@@ -49,7 +48,7 @@ typedef struct tn_quantizer {
     void      (*close)(tn_part_values *values);         /* may be NULL */
 } tn_quantizer;
 
-extern const tn_quantizer tn_affine_quantizer, tn_tile_quantizer;
+extern const tn_quantizer tn_affine_quantizer, tn_block_quantizer, tn_tile_quantizer;
 
 /* The quantizer whose datatype a text looks like (quantizer.c). */
 const tn_quantizer *tn_quantizer_for(const char *text);

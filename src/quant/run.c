@@ -7,6 +7,8 @@
 #include "quant/quantizer.h"
 #include "quant/rotate.h"
 
+#include <math.h>
+
 #include "base/checked.h"
 #include "tensor/array.h"
 
@@ -118,9 +120,13 @@ void tn_job_decode_block(const job *j, scratch *w, result *f, const tn_job_block
     if (j->work->report) {
         values.plan = &last;
         last.data.from += (uint64_t)(b->codes - w->view.data.data);
-        for (unsigned i = 0; i < 2; i++) {
+        for (unsigned i = 0; i < 2 && j->last[i]; i++) {
             last.data.data = j->last[i];
             q->read(&values, b->first, b->n, w->last[i]);
+        }
+        for (size_t i = 0; i < b->n && !j->last[0]; i++) {
+            w->last[0][i] = -INFINITY;
+            w->last[1][i] = INFINITY;
         }
         tn_values_report(b->x, w->y, w->last[0], w->last[1], b->n, &f->report);
     }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/sealed.h"
 #include "tensor/array.h"
+#include "tensor/block.h"
 
 enum {
     BATCH = 16384,              /* values per batch, roughly */
@@ -553,6 +554,8 @@ static uint64_t bytes_for(const tn_scaled_plan *p, unsigned i, uint64_t columns)
 {
     const tn_scaled_field *field = &p->fields[i];
     uint64_t tiles = tn_div_up_u64(columns, p->tile_columns);
+    if (p->d->block)
+        return field == &p->data ? tiles * p->d->block->bytes : 0;
     if (field == &p->data && p->d->of && !p->o.unpacked)
         columns = tn_div_up_u64(columns, p->d->of) * p->d->keep;
     if (field == &p->data)

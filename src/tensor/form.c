@@ -9,6 +9,7 @@ static const tn_form_info *const forms[] = {
     [TN_FORM_COO] = &tn_form_coo,
     [TN_FORM_CSR] = &tn_form_csr,
     [TN_FORM_SCALED] = &tn_form_scaled,
+    [TN_FORM_BLOCKS] = &tn_form_blocks,
 };
 
 enum { FORMS = sizeof forms / sizeof *forms };

@@ -26,7 +26,7 @@ typedef struct tn_form_info {
     tn_status (*values)(const tn_tensor *tensor, uint64_t first, size_t n, void *values, tn_error *err);
 } tn_form_info;
 
-extern const tn_form_info tn_form_dense, tn_form_coo, tn_form_csr, tn_form_scaled;
+extern const tn_form_info tn_form_dense, tn_form_coo, tn_form_csr, tn_form_scaled, tn_form_blocks;
 
 /* NULL: unknown to this build. */
 const tn_form_info *tn_form_get(tn_form form);

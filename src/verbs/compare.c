@@ -387,7 +387,7 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
 {
     const tn_tensor *a = p->difference.a, *b = p->difference.b;
     tn_error why = { .status = TN_OK };
-    p->by_value = a->form == TN_FORM_SCALED || b->form == TN_FORM_SCALED;
+    p->by_value = tn_form_is_scaled(a->form) || tn_form_is_scaled(b->form);
     *found = p->by_value && !(p->difference.what & TN_DIFF_SHAPE) && !tn_form_is_sparse(a->form) &&
              !tn_form_is_sparse(b->form);
     if (!*found)

@@ -95,7 +95,7 @@ static bool is_described(const tn_tensor *t, uint32_t part)
 static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
 {
     tn_status status = tn_part_readable(t, &t->parts[0], err);
-    if (status || t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED)
+    if (status || t->form == TN_FORM_DENSE || tn_form_is_scaled(t->form))
         return status;
     if (!tn_form_is_sparse(t->form))
         status = tn_fail(err, TN_ERR_UNSUPPORTED, "form %s cannot be described",

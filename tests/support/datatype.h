@@ -4,6 +4,16 @@
 
 #include <tenon/datatype.h>
 
+/* Names of block types come last: test_blocks.c has their tests. */
+static inline bool is_block_type(const tn_datatype_name *name) { return strcmp(name->family, "GGUF") == 0; }
+
+/* The names before them, by number; NULL after the last. */
+static inline const tn_datatype_name *tiles_at(size_t i)
+{
+    const tn_datatype_name *name = tn_datatype_at(i);
+    return name && !is_block_type(name) ? name : NULL;
+}
+
 /* The caller frees it. */
 static inline tn_datatype *datatype_of(const char *text)
 {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "convert.h"
+#include "datatype.h"
 #include "files.h"
 #include "quant/scaled_plan.h"
 
@@ -82,7 +83,7 @@ static void every_name_comes_back_as_its_virtual_cast(void)
 {
     make_values();
     size_t done = 0;
-    for (const tn_datatype_name *n; (n = tn_datatype_at(done)) != NULL; done++) {
+    for (const tn_datatype_name *n; (n = tiles_at(done)) != NULL; done++) {
         if (tn_dtype_parse(n->text) != TN_UNKNOWN)
             continue;           /* a cast to an element type */
         write_file("in.safetensors", (tn_create_options){ .replace = true }, done % 2 ? &narrow : &matrix, 1);
@@ -90,6 +91,37 @@ static void every_name_comes_back_as_its_virtual_cast(void)
                             done % 3 ? "codes.zt" : "codes.safetensors");
     }
     CHECK(done > 200);
+}
+
+/* Rows are whole blocks; types that need importance to be encoded are refused. */
+static void block_types_come_back_as_their_virtual_cast(void)
+{
+    static const simple rows = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .shape = { COUNT / 256, 256 },
+                                 .data = values };
+    static const simple pairs = { .name = "m", .dtype = TN_BFLOAT16, .rank = 3, .shape = { 2, COUNT / 1024, 512 },
+                                  .data = halves };
+    static const char *const through[] = { "codes.zt", "codes.safetensors", "codes.npz" };
+    size_t done = 0;
+    make_values();
+    for (size_t i = 0; tn_datatype_at(i); i++) {
+        const char *text = tn_datatype_at(i)->text;
+        const simple *tensor = i % 2 ? &rows : &pairs;
+        if (!is_block_type(tn_datatype_at(i)))
+            continue;
+        write_file("in.safetensors", (tn_create_options){ .replace = true }, tensor, 1);
+        tn_datatype *d = datatype_of(text);
+        tn_error err = { .text = "" };
+        float y[COUNT];
+        const tn_array array = { TN_FLOAT32, 2, rows.shape, NULL };
+        tn_status status = tn_fake_quantize(d, &array, values, y, NULL, NULL, &err);
+        tn_datatype_free(d);
+        if (status)
+            CHECK(status == TN_ERR_UNSUPPORTED && strstr(err.text, "importance"));
+        else
+            goes_there_and_back(text, tensor, through[i % 3]);
+        done += !status;
+    }
+    CHECK(done == 19);
 }
 
 static void tiles_of_any_kind_come_back_as_their_virtual_cast(void)
@@ -529,6 +561,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(every_name_comes_back_as_its_virtual_cast),
+        IN_FOLDER(block_types_come_back_as_their_virtual_cast),
         IN_FOLDER(tiles_of_any_kind_come_back_as_their_virtual_cast),
         IN_FOLDER(options_reach_the_codes),
         IN_FOLDER(values_are_rotated_across_rows_too),

@@ -492,7 +492,7 @@ static void every_name_is_its_text(void)
         tn_datatype_free(again);
         tn_datatype_free(d);
     }
-    assert_int_equal(n, 208);
+    assert_int_equal(n, 233);
     CHECK(tn_datatype_at(SIZE_MAX) == NULL);
 }
 

@@ -67,7 +67,7 @@ static void add_every_datatype(set *s)
 {
     static const int64_t shape[] = { 3, 33, 70 };
     const tn_datatype_name *name;
-    for (size_t i = 0; (name = tn_datatype_at(i)) != NULL; i++)
+    for (size_t i = 0; (name = tiles_at(i)) != NULL; i++)
         add(s, name->name, datatype_of(name->name), 3, shape, i % 3 == 2, NULL);
 }
 

@@ -199,8 +199,8 @@ static void try_shapes(const char *text, size_t first, size_t step)
 
 static void every_name_gives_the_values_of_its_codes(void)
 {
-    for (size_t i = 0; tn_datatype_at(i); i++)
-        try_shapes(tn_datatype_at(i)->name, i % 3, 3);
+    for (size_t i = 0; tiles_at(i); i++)
+        try_shapes(tiles_at(i)->name, i % 3, 3);
 }
 
 static void every_recipe_gives_the_values_of_its_codes(void)

@@ -234,8 +234,8 @@ static void check_shapes(const char *text)
 
 static void every_named_datatype_has_the_values_of_the_definition(void)
 {
-    for (size_t i = 0; tn_datatype_at(i); i++)
-        check_shapes(tn_datatype_at(i)->text);
+    for (size_t i = 0; tiles_at(i); i++)
+        check_shapes(tiles_at(i)->text);
 }
 
 /* Tiles and subtiles of all sizes on all dimensions, all widths, numbers that kernels do not know. */

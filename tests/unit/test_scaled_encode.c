@@ -1,5 +1,6 @@
 /* The fast encoders of scaled datatypes: every level against the definition, byte for byte. */
 #include "support.h"
+#include "datatype.h"
 
 #include <float.h>
 #include <math.h>
@@ -275,7 +276,7 @@ static tn_datatype *taken(const char *text)
 static const char *text_at(size_t i)
 {
     size_t named = 0;
-    while (tn_datatype_at(named))
+    while (tiles_at(named))
         named++;
     if (i < named)
         return tn_datatype_at(i)->text;

@@ -271,8 +271,8 @@ static unsigned try_datatype(const char *text, unsigned turns)
 
 static void every_name_that_searches_has_the_parts_of_the_definition(void)
 {
-    for (size_t i = 0; tn_datatype_at(i); i++)
-        try_datatype(tn_datatype_at(i)->text, TURNS);
+    for (size_t i = 0; tiles_at(i); i++)
+        try_datatype(tiles_at(i)->text, TURNS);
 }
 
 static void recipes_that_search_have_the_parts_of_the_definition(void)

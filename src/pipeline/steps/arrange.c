@@ -304,7 +304,7 @@ tn_status tn_view_check_places(const tn_view *v, tn_error *err)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "its codes have no other form, layout, shape or padding: cast it to a float type "
                        "as well");
-    if (v->tensor.form != TN_FORM_DENSE && v->tensor.form != TN_FORM_SCALED)
+    if (v->tensor.form != TN_FORM_DENSE && !tn_form_is_scaled(v->tensor.form))
         return tn_fail(err, TN_ERR_UNSUPPORTED, "expected a dense, sparse or scaled tensor but found form %s",
                        tn_quote_z(tn_tensor_form_name(&v->tensor)).text);
     return TN_OK;

@@ -66,7 +66,7 @@ static tn_status declare_codes(tn_view *v, const encoding *e, const tn_scaled_sh
         if (tn_array_nbytes(&v->parts[i].array, &v->parts[i].nbytes))
             return tn_fail(err, TN_ERR_LIMIT, "too large for its datatype");
     }
-    v->tensor.form = TN_FORM_SCALED;
+    v->tensor.form = e->datatype->block ? TN_FORM_BLOCKS : TN_FORM_SCALED;
     v->tensor.scaling = scaling;
     v->tensor.nparts = shapes->count;
     v->bits = tn_dtype_get(v->parts[0].array.dtype)->bits;

@@ -69,6 +69,7 @@ struct tn_datatype {
     uint32_t       subtile;             /* kept values per subtile; 0: none */
     unsigned       offset_bits;         /* exponent offset of a subtile; 0: none */
     unsigned       keep, of;            /* N:M sparsity; of == 0: none */
+    const struct tn_block_info *block;  /* a block type, whose scales are among the codes; or NULL */
 };
 
 /* ---- affine datatypes (affine.c) ---- */

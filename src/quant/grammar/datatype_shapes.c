@@ -1,6 +1,7 @@
 /* quant/grammar/datatype_shapes.c - types and shapes of the parts, bits per value. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "tensor/block.h"
 #include "tensor/code.h"
 #include "quant/quantizer.h"
 #include "quant/grammar/datatype.h"
@@ -216,6 +217,8 @@ double tn_datatype_bits(const tn_datatype *d)
     double data = d ? stored_bits(d->number.bits) : 0, tile = 1, shared = 0;
     if (!d)
         return 0;
+    if (d->block)
+        return 8 * (double)d->block->bytes / d->block->values;
     if (d->of)
         data = data * d->keep / d->of + 1;
     for (uint32_t i = 0; i < d->dims; i++)

@@ -1,0 +1,55 @@
+/* kernels/blocks/words.h - numbers in blocks, little-endian. */
+#ifndef TN_KERNELS_BLOCKS_WORDS_H
+#define TN_KERNELS_BLOCKS_WORDS_H
+
+#include <string.h>
+
+#include "kernels/level.h"
+#include "tensor/number.h"
+
+INLINE uint32_t word16(const uint8_t *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8; }
+INLINE uint32_t word32(const uint8_t *p) { return word16(p) | word16(p + 2) << 16; }
+
+/* The value of a float16.  The multiplication changes the bias and normalises subnormals. */
+INLINE float half_value(uint32_t h)
+{
+    uint32_t sign = (h & 0x8000) << 16, magnitude = (h & 0x7fff) << 13;
+    if (magnitude >= 0x7c00u << 13)
+        return tn_float_of(sign | 0x7f800000 | magnitude);
+    return tn_float_of(sign | tn_float_bits(tn_float_of(magnitude) * 0x1p112f));
+}
+
+INLINE float half_at(const uint8_t *p) { return half_value(word16(p)); }
+
+/* Nibble h (0 low, 1 high) of a byte. */
+INLINE unsigned nibble(uint8_t byte, unsigned h) { return h ? byte >> 4 : byte & 15u; }
+
+/* Scale and minimum of sub-block s of q4_K and q5_K: 6 bits each, in 12 bytes. */
+INLINE void k_scale(const uint8_t *sc, unsigned s, unsigned *scale, unsigned *min)
+{
+    if (s < 4) {
+        *scale = sc[s] & 63u;
+        *min = sc[s + 4] & 63u;
+    } else {
+        *scale = (sc[s + 4] & 15u) | (unsigned)(sc[s - 4] >> 6) << 4;
+        *min = (unsigned)(sc[s + 4] >> 4) | (unsigned)(sc[s] >> 6) << 4;
+    }
+}
+
+/* Scale of sub-block s of q3_K: 6 bits, in 12 bytes. */
+INLINE int k3_scale(const uint8_t *sc, unsigned s)
+{
+    unsigned low = nibble(sc[s % 8], s / 8), high = sc[8 + s % 4] >> (2 * (s / 4)) & 3u;
+    return (int)(low | high << 4) - 32;
+}
+
+/* The eighth sign makes the number of set bits even. */
+INLINE unsigned signs_of(unsigned seven)
+{
+    unsigned odd = seven ^ seven >> 4;
+    odd ^= odd >> 2;
+    odd ^= odd >> 1;
+    return seven | (odd & 1) << 7;
+}
+
+#endif

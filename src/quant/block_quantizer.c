@@ -1,0 +1,203 @@
+/* quant/block_quantizer.c - the quantizer of block types: scales are among the codes. */
+#include "quant/quantizer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "kernels/blocks/neighbours.h"
+#include "tensor/array.h"
+
+#define PREFIX "ggml:"
+
+/* --- datatypes ------------------------------------------------------------------- */
+
+/* Without the prefix mxfp4 and nvfp4 are the datatypes of the same values whose scales are a part. */
+static const tn_block_info *find(const char *text)
+{
+    bool has_prefix = strncasecmp(text, PREFIX, strlen(PREFIX)) == 0;
+    const tn_block_info *info = tn_block_named(has_prefix ? text + strlen(PREFIX) : text);
+    bool is_other = info && (info->block == TN_BLOCK_MXFP4 || info->block == TN_BLOCK_NVFP4);
+    return is_other && !has_prefix ? NULL : info;
+}
+
+static bool is_text(const char *text) { return find(text) != NULL; }
+
+static tn_status parse(const char *text, tn_datatype **datatype, tn_error *err)
+{
+    const tn_block_info *info = find(text);
+    size_t size = strlen(PREFIX) + strlen(info->name) + 1;
+    tn_datatype *d = calloc(1, sizeof *d);
+    if (!d || !(d->text = malloc(size))) {
+        free(d);
+        return tn_fail_nomem(err);
+    }
+    memcpy(d->text, PREFIX, strlen(PREFIX));
+    memcpy(d->text + strlen(PREFIX), info->name, strlen(info->name) + 1);
+    d->quantizer = &tn_block_quantizer;
+    d->block = info;
+    d->number = (tn_number_spec){ .kind = TN_NUMBER_INT, .bits = 8, .maxint = 127, .dtype = TN_UNKNOWN };
+    d->scope = TN_SCOPE_TILE;
+    d->dims = 1;
+    d->dim = -1;
+    d->tile[0] = info->values;
+    *datatype = d;
+    return TN_OK;
+}
+
+/* Whole blocks in a row, one row after the other. */
+static tn_status shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *s,
+                        tn_error *err)
+{
+    const tn_block_info *info = d->block;
+    int64_t last = rank ? shape[rank - 1] : 0;
+    if (!rank || last % info->values)
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "%s needs rows of a multiple of %u values but found %lld (cast it to %s)", info->name,
+                       (unsigned)info->values, rank ? (long long)last : 1, info->fallback);
+    if (last / info->values > INT64_MAX / info->bytes)
+        return tn_fail(err, TN_ERR_LIMIT, "too large for its datatype");
+    tn_scaled_part *data = &s->parts[s->count++];
+    *data = (tn_scaled_part){ .role = "data", .plain_dtype = TN_UINT8, .dtype = TN_UINT8, .rank = rank };
+    for (uint32_t i = 0; i < rank; i++)
+        data->shape[i] = data->plain_shape[i] = shape[i];
+    data->shape[rank - 1] = data->plain_shape[rank - 1] = last / info->values * info->bytes;
+    return TN_OK;
+}
+
+static bool needs_importance(tn_block block)
+{
+    return block == TN_BLOCK_IQ2_XXS || block == TN_BLOCK_IQ2_XS || block == TN_BLOCK_IQ1_S ||
+           block == TN_BLOCK_IQ2_S || block == TN_BLOCK_IQ3_XXS || block == TN_BLOCK_IQ1_M;
+}
+
+static tn_status check(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)
+{
+    if (o->unpacked || o->ggml || o->store != TN_UNKNOWN || o->rotation.size || o->rule != TN_SCALE_MAX ||
+        o->round != TN_ROUND_EVEN || (o->percentile != 0 && o->percentile != 100))
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "%s has one way to be encoded: expected no rounding, scale mode, rotation, dialect or "
+                       "layout of codes", d->block->name);
+    if (needs_importance(d->block->block))
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "%s is encoded with the importance of columns only",
+                       d->block->name);
+    return TN_OK;
+}
+
+/* --- encoding ---------------------------------------------------------------------- */
+
+static tn_status prepare(tn_scaled_job *j, tn_error *err)
+{
+    return tn_block_prepare(j->plan.d->block->block) ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status refuse_value(const tn_scaled_job *j, uint64_t element, float value, tn_error *err)
+{
+    const tn_scaled_plan *p = &j->plan;
+    char where[200];
+    tn_element_text(where, sizeof where, element, p->rank, p->shape);
+    if (isnan(value) && p->o.nan != TN_NAN_ERROR)
+        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_NAN, "zero", "%s is nan, and %s has no NaN", where,
+                         p->d->block->name);
+    return tn_fail(err, TN_ERR_LOSS, "%s is %g, which %s has no code for", where, (double)value,
+                   p->d->block->name);
+}
+
+/* Only finite values have codes; NaN becomes 0 if that is asked for. */
+static tn_status take_values(const tn_scaled_job *j, tn_scaled_scratch *w, tn_job_block *b, tn_error *err)
+{
+    bool all = true;
+    for (size_t i = 0; i < b->n; i++)
+        all &= isfinite(b->x[i]) != 0;
+    if (all)
+        return TN_OK;
+    if (b->x != w->x)
+        memcpy(w->x, b->x, b->n * sizeof *w->x);
+    b->x = w->x;
+    for (size_t i = 0; i < b->n; i++) {
+        if (isnan(w->x[i]) && j->plan.o.nan == TN_NAN_ZERO)
+            w->x[i] = 0;
+        if (!isfinite(w->x[i]))
+            return refuse_value(j, b->first + i, w->x[i], err);
+    }
+    return TN_OK;
+}
+
+static bool is_finite_half(const uint8_t *p) { return (p[1] & 0x7c) != 0x7c; }
+
+/* Whether the scales of a block are numbers. */
+static bool is_good(const tn_block_info *info, const uint8_t *block)
+{
+    bool good = true;
+    for (unsigned i = 0; i < info->scales; i++)
+        good &= is_finite_half(block + info->fields[0].at + 2 * i);
+    if (info->block == TN_BLOCK_IQ1_M)  /* its bits are in four words */
+        good = (block[55] >> 4 & 7) != 7 || (block[53] & 0xc0) != 0xc0;
+    return good;
+}
+
+static tn_status check_scales(const tn_scaled_job *j, const tn_job_block *b, tn_error *err)
+{
+    const tn_block_info *info = j->plan.d->block;
+    for (size_t i = 0; i < b->n / info->values; i++) {
+        if (is_good(info, b->codes + i * info->bytes))
+            continue;
+        char where[200];
+        tn_element_text(where, sizeof where, b->first + i * info->values, j->plan.rank, j->plan.shape);
+        return tn_fail(err, TN_ERR_LOSS, "the block that begins with %s has values beyond what a scale of %s "
+                       "can hold", where, info->name);
+    }
+    return TN_OK;
+}
+
+static tn_status encode(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f, uint64_t batch,
+                        uint64_t piece, tn_error *err)
+{
+    const tn_block_info *info = j->plan.d->block;
+    tn_job_block b = tn_job_block_of(j, w, batch);
+    (void)piece;
+    TN_TRY(take_values(j, w, &b, err));
+    tn_block_kernels_get()->encode[info->block](b.x, NULL, 0, b.n / info->values, b.codes);
+    TN_TRY(check_scales(j, &b, err));
+    tn_job_decode_block(j, w, f, &b);
+    return TN_OK;
+}
+
+/* --- decoding ------------------------------------------------------------------------ */
+
+static tn_status open_values(tn_part_values *v, tn_error *err)
+{
+    (void)v, (void)err;
+    return TN_OK;
+}
+
+/* A range may begin and end inside a block. */
+static void read_values(const tn_part_values *v, uint64_t first, size_t n, float *y)
+{
+    const tn_block_info *info = v->plan->d->block;
+    const tn_scaled_field *data = &v->plan->data;
+    const tn_block_decode_fn decode = tn_block_kernels_get()->decode[info->block];
+    while (n > 0) {
+        size_t skip = (size_t)(first % info->values), some = n / info->values * info->values;
+        const uint8_t *blocks = data->data + (first / info->values * info->bytes - data->from);
+        if (!skip && some) {
+            decode(blocks, some / info->values, y);
+        } else {
+            float values[TN_BLOCK_VALUES];
+            some = (size_t)tn_min_u64(n, info->values - skip);
+            decode(blocks, 1, values);
+            memcpy(y, values + skip, some * sizeof *y);
+        }
+        first += some;
+        y += some;
+        n -= some;
+    }
+}
+
+const tn_quantizer tn_block_quantizer = {
+    .name = "blocks", .is_text = is_text, .parse = parse, .shapes = shapes, .check = check,
+    .prepare = prepare, .encode = encode, .open = open_values, .read = read_values,
+};
