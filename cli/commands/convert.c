@@ -437,6 +437,8 @@ static int convert(const opts *o, bool must_quantize)
         code = check_rules(o, &rules);
     if (code == EXIT_DONE)
         code = open_inputs(o, o->nfiles - 1, &file);
+    if (code == EXIT_DONE && !o->quiet && o->nfiles == 2)
+        say_warnings(o->files[0], file);
     if (code == EXIT_DONE)
         code = convert_file(o, file, &rules);
     tn_close(file);

@@ -32,7 +32,7 @@ t convert -q state_dict.pt a.safetensors
 t diff state_dict.pt a.safetensors
 t convert -q checkpoint.pt c.zt
 t convert -q checkpoint.pt c.zt --drop-metadata
-t convert -q torchscript_constants.pt s.safetensors
+t convert --dry-run torchscript_constants.pt s.safetensors
 t convert -q quantized.pt q.zt
 t diff quantized.pt q.zt
 t show quantized.pt pt_qint8
