@@ -49,7 +49,7 @@ static bool is_onnx_tensor(const uint8_t *head, size_t n)
     enum { DATA = 1 << TN_ONNX_TENSOR_FLOATS | 1 << TN_ONNX_TENSOR_INT32S | 1 << TN_ONNX_TENSOR_STRINGS |
                   1 << TN_ONNX_TENSOR_INT64S | 1 << TN_ONNX_TENSOR_RAW | 1 << TN_ONNX_TENSOR_DOUBLES |
                   1 << TN_ONNX_TENSOR_UINT64S };
-    uint64_t seen = tn_onnx_fields_of(&tn_onnx_tensor_kind, head, n, NULL);
+    uint64_t seen = tn_onnx_look(&tn_onnx_tensor_kind, head, n).seen;
     return seen & 1 << TN_ONNX_TENSOR_TYPE && seen & DATA;
 }
 

@@ -445,6 +445,83 @@ static void put_located_tensor(tn_buf *graph, const char *name, const char *loca
     put_message(graph, 5, &t);
 }
 
+/* Two tensors of 4 bytes, one after half of the other. */
+static void ranges_of_another_file_may_overlap(void)
+{
+    tn_buf graph = { 0 }, model = { 0 };
+    tn_file *f = NULL;
+    CHECK(make_folder(NULL) == 0);
+    for (int i = 0; i < 2; i++) {
+        static const char *const names[] = { "a", "b" }, *const offsets[] = { "0", "2" };
+        tn_buf t = { 0 }, entry = { 0 };
+        const char *const pairs[][2] = { { "location", "w.bin" }, { "offset", offsets[i] }, { "length", "4" } };
+        put_number(&t, 1, 4);
+        put_number(&t, 2, 2);
+        tn_proto_put_text(&t, 8, names[i]);
+        for (int k = 0; k < 3; k++) {
+            tn_proto_put_text(&entry, 1, pairs[k][0]);
+            tn_proto_put_text(&entry, 2, pairs[k][1]);
+            put_message(&t, 13, &entry);
+        }
+        put_number(&t, 14, 1);
+        put_message(&graph, 5, &t);
+    }
+    put_number(&model, 1, 8);
+    put_message(&model, 7, &graph);
+    put_bytes("m.onnx", model.data, model.size);
+    put_bytes("w.bin", "abcdef", 6);
+    tn_buf_free(&model);
+    CHECK(tn_open(in_folder("m.onnx").text, NULL, &f, NULL) == TN_OK);
+    uint8_t *a = read_tensor(f, tn_file_find(f, "a")), *b = read_tensor(f, tn_file_find(f, "b"));
+    CHECK(memcmp(a, "abcd", 4) == 0 && memcmp(b, "cdef", 4) == 0 && !tn_file_find(f, "b")->tied);
+    free(a);
+    free(b);
+    tn_close(f);
+    CHECK(remove_folder(NULL) == 0);
+}
+
+static void check_warned(tn_buf *model, const char *text)
+{
+    tn_file *f = NULL;
+    CHECK(!model->bad && tn_open_memory(model->data, model->size, NULL, &f, NULL) == TN_OK);
+    if (!tn_file_warning(f, 0) || !strstr(tn_file_warning(f, 0), text) || tn_file_warning(f, 1))
+        fail_msg("expected one warning, %s", text);
+    tn_close(f);
+    tn_buf_free(model);
+}
+
+static void what_is_not_read_is_told_once(void)
+{
+    tn_buf model = { 0 }, none = { 0 }, opset = { 0 };
+    put_number(&model, 1, 8);
+    put_message(&model, 7, &none);
+    put_message(&model, 20, &none);
+    put_message(&model, 20, &none);
+    check_warned(&model, "it has training information, which is not read");
+    model = (tn_buf){ 0 };
+    put_number(&model, 1, 8);
+    put_message(&model, 7, &none);
+    for (unsigned version = 8; version < 10; version++) {
+        tn_proto_put_text(&opset, 1, "ai.onnx");
+        put_number(&opset, 2, version);
+        put_message(&model, 8, &opset);
+    }
+    check_warned(&model, "opset_import has the domain \"ai.onnx\" twice: the first counts");
+}
+
+/* Core ML begins with a version and a text too; a TensorFlow graph with its nodes. */
+static void models_of_others_are_not_taken_for_onnx(void)
+{
+    static const char *const others[] = { "\x08\x05\x12\x04" "abcd\xa2\x1f\x02xy", "\x08\x05\x12\xff\x7f" "text",
+                                          "\x0a\x02\x08\x01\x22\x02\x08\x01", "\x08\x00\x12\x01" "a" };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        tn_file *f = NULL;
+        tn_error err;
+        CHECK(tn_open_memory(others[i], 4 + strlen(others[i] + 4), NULL, &f, &err) == TN_ERR_UNSUPPORTED);
+        CHECK(!strstr(err.text, "ModelProto"));
+    }
+}
+
 static void data_in_very_many_files_is_refused(void)
 {
     tn_error err;
@@ -504,6 +581,9 @@ int main(void)
         TEST(a_fifo_as_data_does_not_block),
         TEST(locations_outside_of_the_folder_are_refused),
         TEST(names_in_nested_graphs_have_a_limit),
+        TEST(ranges_of_another_file_may_overlap),
+        TEST(what_is_not_read_is_told_once),
+        TEST(models_of_others_are_not_taken_for_onnx),
         TEST(very_many_domains_are_refused),
         TEST(data_in_very_many_files_is_refused),
         TEST(decoded_numbers_keep_to_max_bytes),

@@ -417,6 +417,31 @@ static void a_graph_that_is_no_model_is_refused(void)
     tn_close(f);
 }
 
+/* A tensor of another operator is not listed, so its data would stay behind. */
+static void data_of_attributes_in_other_files_is_refused(void)
+{
+    tn_buf model = { 0 }, graph = { 0 }, node = { 0 }, attribute = { 0 }, t = { 0 };
+    tn_proto_put_tag(&t, 14, TN_WIRE_VARINT);
+    tn_proto_put_varint(&t, 1);
+    const struct { tn_buf *outer; uint32_t number; tn_buf *inner; } nest[] = {
+        { &attribute, 5, &t }, { &node, 5, &attribute }, { &graph, 1, &node }, { &model, 7, &graph },
+    };
+    tn_proto_put_tag(&model, 1, TN_WIRE_VARINT);
+    tn_proto_put_varint(&model, 8);
+    for (size_t i = 0; i < sizeof nest / sizeof *nest; i++) {
+        tn_proto_put_tag(nest[i].outer, nest[i].number, TN_WIRE_LENGTH);
+        tn_proto_put_varint(nest[i].outer, nest[i].inner->size);
+        tn_buf_put(nest[i].outer, nest[i].inner->data, nest[i].inner->size);
+        tn_buf_free(nest[i].inner);
+    }
+    put_bytes("m.onnx", model.data, model.size);
+    tn_buf_free(&model);
+    tn_file *f = open_made("m.onnx");
+    check_refused(f, (wish){ .graph = NULL }, TN_ERR_UNSUPPORTED,
+                  "byte 8 of the model: a tensor that is not read has data in another file");
+    tn_close(f);
+}
+
 /* 2 GiB of data as a hole of a file, which is never read. */
 static void a_model_of_2_gib_needs_another_file(void)
 {
@@ -501,6 +526,7 @@ int main(void)
         TEST_IN_FOLDER(what_does_not_fit_the_graph_is_refused),
         TEST_IN_FOLDER(tensors_that_the_graph_does_not_have_are_refused),
         TEST_IN_FOLDER(a_graph_that_is_no_model_is_refused),
+        TEST_IN_FOLDER(data_of_attributes_in_other_files_is_refused),
         TEST_IN_FOLDER(a_model_of_2_gib_needs_another_file),
         TEST_IN_FOLDER(a_plan_makes_the_same_bytes_piece_by_piece),
     };

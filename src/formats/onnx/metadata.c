@@ -30,6 +30,7 @@ typedef struct reader {
     tn_meta        known[KEYS]; /* key NULL: not there */
     tn_meta       *opsets;      /* their versions */
     size_t         nopsets, opsets_cap;
+    size_t         domains;     /* of opset_import, with those that come again */
 } reader;
 
 static tn_status nomem(const reader *r)
@@ -75,6 +76,9 @@ static tn_status take_opset(reader *r, const tn_proto *model, const tn_proto_fie
             version = f.value;
     }
     TN_TRY(p.in->status);
+    if (r->domains++ == MAX_DOMAINS)
+        return tn_proto_reject(p.in, TN_ERR_LIMIT, field->at,
+                               "expected at most %d domains in opset_import but found more", MAX_DOMAINS);
     for (size_t i = 0; i < r->nopsets; i++) {
         if (strcmp(r->opsets[i].key, domain) != 0)
             continue;
@@ -83,9 +87,6 @@ static tn_status take_opset(reader *r, const tn_proto *model, const tn_proto_fie
                          tn_quote_z(domain).text);
         return TN_OK;
     }
-    if (r->nopsets == MAX_DOMAINS)
-        return tn_proto_reject(p.in, TN_ERR_LIMIT, field->at,
-                               "expected at most %d domains in opset_import but found more", MAX_DOMAINS);
     if (!TN_GROW(r->opsets, r->nopsets, r->opsets_cap))
         return nomem(r);
     return take_number(r, version, &r->opsets[r->nopsets++], domain);

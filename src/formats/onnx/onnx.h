@@ -29,9 +29,14 @@ enum {
 
 extern const tn_proto_kind tn_onnx_tensor_kind, tn_onnx_model_kind, tn_onnx_entry_kind;
 
-/* The fields of the message that these first bytes begin, as bits 1 << number, if all of them can be fields
- * of this kind; else 0.  *first, which may be NULL, gets the value of the first one if its number is 1. */
-uint64_t tn_onnx_fields_of(const tn_proto_kind *kind, const uint8_t *head, size_t n, uint64_t *first);
+/* The message that first bytes begin. */
+typedef struct tn_onnx_glance {
+    uint64_t seen;              /* its fields, as bits 1 << number; 0: some cannot be of this kind */
+    uint64_t first, value;      /* number and value, or length, of the first field */
+    uint64_t cut;               /* number of the field that these bytes end in, or 0 */
+    bool     later;             /* numbers that the kind does not have stand before number 7 */
+} tn_onnx_glance;
+tn_onnx_glance tn_onnx_look(const tn_proto_kind *kind, const uint8_t *head, size_t n);
 
 /* A type by its number in files. */
 typedef struct tn_onnx_type {

@@ -50,15 +50,13 @@ static tn_status add_old_data(tn_writer *w, tn_error *err)
     if (!status)
         status = tn_onnx_walk(&old, &why);
     bool nomem = status == TN_ERR_NOMEM;
-    const char *last = "";
-    for (size_t i = 0; i < old.count && !status; i++) {
-        const tn_onnx_external *x = old.tensors[i].external;
-        if (!x || strcmp(x->location, last) == 0 || !is_member(w->path, x->location))
-            continue;
-        last = x->location;
-        w->like = tn_arena_join(&w->arena, w->path, (size_t)(tn_base_name(w->path) - w->path), last);
-        status = w->like ? tn_writer_add_obsolete(w, last, err) : tn_fail_nomem(err);
-        nomem |= status != TN_OK;
+    const char *data = NULL;
+    for (size_t i = 0; i < old.count && !status && !data; i++)      /* what is written has one file of data */
+        if (old.tensors[i].external && is_member(w->path, old.tensors[i].external->location))
+            data = old.tensors[i].external->location;
+    if (data) {
+        w->like = tn_arena_join(&w->arena, w->path, (size_t)(tn_base_name(w->path) - w->path), data);
+        nomem = !w->like || tn_writer_add_obsolete(w, data, err);
     }
     tn_onnx_free(&old);
     tn_source_close(source);

@@ -38,36 +38,41 @@ static bool skip_value(const uint8_t *head, size_t n, size_t *pos, unsigned wire
     return inside;
 }
 
-uint64_t tn_onnx_fields_of(const tn_proto_kind *kind, const uint8_t *head, size_t n, uint64_t *first)
+tn_onnx_glance tn_onnx_look(const tn_proto_kind *kind, const uint8_t *head, size_t n)
 {
     enum { ANY_WIRE = TN_PROTO_VARINTS | TN_PROTO_FIXED32S | TN_PROTO_FIXED64S };
-    uint64_t seen = 0, tag, value = 0;
-    for (size_t pos = 0; pos < n;) {
+    tn_onnx_glance g = { 0 };
+    uint64_t tag, value = 0;
+    for (size_t pos = 0; pos < n && !g.cut;) {
         if (!take_varint(head, n, &pos, &tag) || !(ANY_WIRE & 1u << (tag & 7)))
-            return 0;
+            return (tn_onnx_glance){ 0 };
         bool later = tag >> 3 >= kind->count;
         if (!later && !(kind->rules[tag >> 3].name && kind->rules[tag >> 3].wires & 1u << (tag & 7)))
-            return 0;
-        bool inside = skip_value(head, n, &pos, tag & 7, &value);
-        if (!seen && first)
-            *first = tag >> 3 == TN_ONNX_MODEL_IR_VERSION ? value : 0;
-        seen |= later ? 0 : UINT64_C(1) << (tag >> 3);
-        if (!inside)
-            break;              /* goes on beyond what is here */
+            return (tn_onnx_glance){ 0 };
+        if (!skip_value(head, n, &pos, tag & 7, &value))
+            g.cut = tag >> 3;
+        if (!g.first) {
+            g.first = tag >> 3;
+            g.value = value;
+        }
+        if (later)
+            g.later |= !(g.seen & UINT64_C(1) << TN_ONNX_MODEL_GRAPH);
+        else
+            g.seen |= UINT64_C(1) << (tag >> 3);
     }
-    return seen;
+    return g;
 }
 
-/* There is no magic: all fields of the first bytes must be those of a model, and there are at least two. */
+/* There is no magic: all fields of the first bytes must be those of a model, and there are at least two.
+ * Other models begin with a version too (Core ML): what ONNX does not have may follow the graph only, and
+ * short texts end here. */
 static int probe(const uint8_t *head, size_t n)
 {
-    enum { IR_VERSION = 1 << TN_ONNX_MODEL_IR_VERSION, PRODUCER_NAME = 1 << TN_ONNX_MODEL_PRODUCER_NAME,
-           GRAPH = 1 << TN_ONNX_MODEL_GRAPH };
-    uint64_t version = 0, seen = tn_onnx_fields_of(&tn_onnx_model_kind, head, n, &version);
-    uint64_t first = n ? UINT64_C(1) << (head[0] >> 3) : 0;
-    bool begins = first == PRODUCER_NAME || first == GRAPH ||
-                  (first == IR_VERSION && version >= 1 && version <= 127);
-    return begins && seen & (seen - 1) ? 60 : 0;
+    const tn_onnx_glance g = tn_onnx_look(&tn_onnx_model_kind, head, n);
+    bool begins = g.first == TN_ONNX_MODEL_PRODUCER_NAME || g.first == TN_ONNX_MODEL_GRAPH ||
+                  (g.first == TN_ONNX_MODEL_IR_VERSION && g.value >= 1 && g.value <= 127);
+    bool short_text = g.cut >= TN_ONNX_MODEL_PRODUCER_NAME && g.cut <= TN_ONNX_MODEL_DOMAIN;
+    return begins && !g.later && !short_text && g.seen & (g.seen - 1) ? 60 : 0;
 }
 
 /* ---- entries ---- */

@@ -116,21 +116,29 @@ static tn_status match_all(matching *m, tn_error *err)
     return TN_OK;
 }
 
-/* Metadata must be that of the model, which stays as it is. */
-static tn_status check_meta(const matching *m, tn_error *err)
+static const char *meta_key(const void *owner, size_t i)
 {
-    const tn_writer *w = m->w;
-    for (size_t i = 0; i < w->nmeta && !w->options.drop_metadata; i++) {
-        bool same = false;
-        for (size_t k = 0; k < m->model->nmeta && !same; k++)
-            same = strcmp(w->meta[i].key, m->model->meta[k].key) == 0 &&
-                   tn_meta_same_value(&w->meta[i], &m->model->meta[k]);
-        if (!same)
-            return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
-                             "metadata %s is not that of the model, which stays as it is",
-                             tn_quote_z(w->meta[i].key).text);
+    return ((const tn_meta *)owner)[i].key;
+}
+
+/* Metadata must be that of the model, which stays as it is. */
+static tn_status check_meta(const tn_writer *w, const tn_onnx_model *model, tn_error *err)
+{
+    tn_names keys = { 0 };
+    size_t other;
+    bool good = tn_names_init(&keys, model->nmeta);
+    if (good)
+        tn_names_add_all(&keys, model->meta, meta_key, model->nmeta, &other);   /* no two are the same */
+    tn_status status = good ? TN_OK : tn_fail_nomem(err);
+    for (size_t i = 0; i < w->nmeta && !status && !w->options.drop_metadata; i++) {
+        size_t k = tn_names_find(&keys, model->meta, meta_key, w->meta[i].key);
+        if (k >= model->nmeta || !tn_meta_same_value(&w->meta[i], &model->meta[k]))
+            status = tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
+                               "metadata %s is not that of the model, which stays as it is",
+                               tn_quote_z(w->meta[i].key).text);
     }
-    return TN_OK;
+    tn_names_free(&keys);
+    return status;
 }
 
 /* ---- data in another file ---- */
@@ -230,7 +238,7 @@ static tn_status plan_model(tn_writer *w, tn_onnx_model *model, tn_error *err)
     m.used = tn_arena_zalloc(&w->arena, w->count, sizeof *m.used);
     TN_NEED(m.data && m.entries && m.used, err);
     TN_TRY(match_all(&m, err));
-    TN_TRY(check_meta(&m, err));
+    TN_TRY(check_meta(w, model, err));
     return plan_files(&m, err);
 }
 
