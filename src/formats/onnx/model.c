@@ -470,5 +470,4 @@ void tn_onnx_free(tn_onnx_model *m)
     free(m->tensors);
     free(m->messages);
     free(m->meta);
-    tn_buf_free(&m->decoded);
 }

@@ -61,7 +61,7 @@ typedef struct tn_onnx_external {
 typedef enum tn_onnx_place {
     TN_ONNX_NOWHERE,            /* it has no elements */
     TN_ONNX_INSIDE,             /* a range of the model */
-    TN_ONNX_DECODED,            /* numbers of the model: a range of `decoded` */
+    TN_ONNX_DECODED,            /* numbers of the model, which are decoded: a range of all of these */
     TN_ONNX_EXTERNAL,
     TN_ONNX_UNREAD              /* listed, not read: a range of the model, or none */
 } tn_onnx_place;
@@ -78,6 +78,7 @@ typedef struct tn_onnx_tensor {
     uint64_t       at;          /* of its tag */
     uint64_t       begin, end;  /* of its fields */
     uint64_t       offset, size;    /* of its data */
+    const tn_onnx_type     *numbers;    /* DECODED: how they are stored */
     const tn_onnx_external *external;
     const tn_dims *sparse;      /* these are the values of a COO tensor of this shape, and the next one has
                                  * the indices; or NULL */
@@ -94,7 +95,7 @@ typedef struct tn_onnx_message {
 
 /* A model that is walked.  Zero-initialise, but for the first members. */
 typedef struct tn_onnx_model {
-    tn_file        *file;       /* that is opened: numbers are decoded; NULL: a graph for new tensors */
+    tn_file        *file;       /* that is opened; NULL: a graph for new tensors */
     tn_arena       *arena;
     const tn_source *source;
     tn_proto_input *in;
@@ -102,7 +103,7 @@ typedef struct tn_onnx_model {
     size_t          count, cap;
     tn_onnx_message *messages;  /* kept if there is no file */
     size_t          nmessages, messages_cap;
-    tn_buf          decoded;
+    uint64_t        decoded;    /* bytes of all tensors with that place */
     tn_meta        *meta;
     size_t          nmeta, meta_cap;
     uint64_t        name_bytes;     /* of all names and their prefixes */
@@ -116,6 +117,9 @@ void      tn_onnx_free(tn_onnx_model *model);
 /* A TensorProto: checks it, and fills in all but the place in the list.  `name` is NULL: its own. */
 tn_status tn_onnx_read_tensor(tn_onnx_model *model, const tn_proto *outer, const tn_proto_field *field,
                               const char *prefix, const char *name, tn_onnx_tensor *t);
+
+/* Decodes the numbers of a tensor into t->size bytes. */
+tn_status tn_onnx_decode(tn_onnx_model *model, const tn_onnx_tensor *t, uint8_t *out);
 
 /* A name with its prefix; NULL: it has failed. */
 const char *tn_onnx_name(tn_onnx_model *model, const char *prefix, const char *name, uint64_t at);

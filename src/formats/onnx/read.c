@@ -83,7 +83,7 @@ static tn_stored stored_of(const tn_onnx_model *m, const tn_onnx_tensor *t)
     tn_stored s = { .offset = t->offset, .size = t->size, .type = t->type };
     if (t->place == TN_ONNX_EXTERNAL)
         s.shard = t->file;
-    if (t->place == TN_ONNX_DECODED)
+    if (t->place == TN_ONNX_DECODED && t->size)
         s.shard = (uint32_t)m->file->nshards - 1;
     if (t->place == TN_ONNX_EXTERNAL && t->external->checksum) {
         s.checksum = TN_CHECKSUM_UNKNOWN;
@@ -133,16 +133,19 @@ static tn_status add_entry(tn_onnx_model *m, size_t i, tn_error *err)
 static tn_status keep_decoded(tn_onnx_model *m, tn_error *err)
 {
     uint32_t shard;
-    if (!m->decoded.size)
+    if (!m->decoded)
         return TN_OK;
     uint64_t most = m->file->max_bytes;
-    if (most && m->decoded.size > most)
+    if (most && m->decoded > most)
         return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL,
-                         "its numbers take %zu bytes in memory, more than the %llu allowed",
-                         m->decoded.size, (unsigned long long)most);
-    const void *data = tn_arena_copy(m->arena, m->decoded.data, m->decoded.size);
+                         "its numbers take %llu bytes in memory, more than the %llu allowed",
+                         (unsigned long long)m->decoded, (unsigned long long)most);
+    uint8_t *data = tn_arena_zalloc(m->arena, m->decoded, 1);
     TN_NEED(data, err);
-    return tn_file_add_decoded(m->file, data, m->decoded.size, &shard, err);
+    for (size_t i = 0; i < m->count; i++)
+        if (m->tensors[i].place == TN_ONNX_DECODED)
+            TN_TRY(tn_onnx_decode(m, &m->tensors[i], data + m->tensors[i].offset));
+    return tn_file_add_decoded(m->file, data, m->decoded, &shard, err);
 }
 
 static tn_status read_model(tn_onnx_model *m, tn_error *err)

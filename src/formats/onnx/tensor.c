@@ -89,65 +89,6 @@ static tn_status take_field(reading *r, const tn_proto_field *f)
     return r->tensor.in->status;
 }
 
-/* ---- numbers ---- */
-
-/* Appends one number; those of int32_data are cut to 32 bits, as every reader does. */
-static tn_status put_number(reading *r, const tn_onnx_type *type, uint64_t bits, uint64_t at)
-{
-    int64_t value = (int64_t)bits;
-    if (r->data == TN_ONNX_TENSOR_INT32S && bits <= UINT32_MAX)
-        value = (int32_t)(uint32_t)bits;
-    bool wide = r->data == TN_ONNX_TENSOR_UINT64S && value < 0;
-    if ((type->low || type->high) && (wide || value < type->low || value > type->high))
-        return tn_proto_reject(r->tensor.in, TN_ERR_CORRUPT, at,
-                               "expected numbers from %" PRId64 " to %" PRId64 " but found %" PRId64,
-                               type->low, type->high, value);
-    tn_buf_put_le(&r->model->decoded, (uint64_t)value, type->width);
-    return TN_OK;
-}
-
-static tn_wire wire_of(uint32_t field)
-{
-    if (field == TN_ONNX_TENSOR_FLOATS)
-        return TN_WIRE_FIXED32;
-    return field == TN_ONNX_TENSOR_DOUBLES ? TN_WIRE_FIXED64 : TN_WIRE_VARINT;
-}
-
-static tn_status put_piece(reading *r, const tn_onnx_type *type, const tn_proto_field *f, uint64_t most)
-{
-    uint64_t bits, begin = r->t->offset;
-    if (f->wire != TN_WIRE_LENGTH)
-        return put_number(r, type, f->value, f->at);
-    tn_proto all = tn_proto_enter(&r->tensor, f, &tn_onnx_tensor_kind);
-    while (r->model->decoded.size - begin <= most && tn_proto_packed(&all, wire_of(r->data), &bits))
-        TN_TRY(put_number(r, type, bits, f->at));
-    return all.in->status;
-}
-
-/* Decodes all numbers of the typed field, `nbytes` of them; more are seen by their count. */
-static tn_status decode(reading *r, const tn_onnx_type *type, uint64_t nbytes, tn_proto all)
-{
-    tn_proto_field f;
-    tn_buf *out = &r->model->decoded;
-    r->t->place = TN_ONNX_DECODED;
-    r->t->offset = out->size;
-    if (nbytes / type->width > r->bytes)        /* a number takes a byte or more */
-        return tn_proto_reject(all.in, TN_ERR_CORRUPT, r->piece.at, "its shape has %" PRIu64
-                               " numbers but %s has %" PRIu64 " bytes", nbytes / type->width,
-                               tn_onnx_tensor_kind.rules[r->data].name, r->bytes);
-    while (out->size - r->t->offset <= nbytes && tn_proto_next(&all, &f))
-        if (f.number == r->data)
-            TN_TRY(put_piece(r, type, &f, nbytes));
-    if (out->bad && !all.in->status)
-        all.in->status = tn_fail_nomem(all.in->err);
-    r->t->size = out->size - r->t->offset;
-    if (r->t->size != nbytes)
-        tn_proto_reject(all.in, TN_ERR_CORRUPT, r->piece.at,
-                        "its shape takes %" PRIu64 " bytes but %s has %s", nbytes,
-                        tn_onnx_tensor_kind.rules[r->data].name, r->t->size < nbytes ? "fewer" : "more");
-    return all.in->status;
-}
-
 /* ---- where the data is ---- */
 
 /* Numbers that are stored as they are in memory: one packed piece of floats. */
@@ -156,6 +97,21 @@ static bool is_range(const reading *r)
     bool floats = r->data == TN_ONNX_TENSOR_FLOATS || r->data == TN_ONNX_TENSOR_DOUBLES;
     return r->data == TN_ONNX_TENSOR_RAW ||
            (floats && r->pieces == 1 && r->piece.wire == TN_WIRE_LENGTH);
+}
+
+/* Numbers are decoded later, all at once: into eight times their bytes at most, for each takes one or more. */
+static tn_status place_decoded(reading *r, const tn_onnx_type *type, uint64_t nbytes)
+{
+    if (nbytes / type->width > r->bytes)
+        return tn_proto_reject(r->tensor.in, TN_ERR_CORRUPT, r->piece.at, "its shape has %" PRIu64
+                               " numbers but %s has %" PRIu64 " bytes", nbytes / type->width,
+                               tn_onnx_tensor_kind.rules[r->data].name, r->bytes);
+    r->t->place = TN_ONNX_DECODED;
+    r->t->numbers = type;
+    r->t->offset = r->model->decoded;
+    r->t->size = nbytes;
+    r->model->decoded += nbytes;
+    return TN_OK;
 }
 
 static tn_status place_inside(reading *r, const tn_onnx_type *type, uint64_t nbytes, tn_proto all)
@@ -170,12 +126,8 @@ static tn_status place_inside(reading *r, const tn_onnx_type *type, uint64_t nby
         return tn_proto_reject(all.in, TN_ERR_CORRUPT, r->piece.at,
                                "its data is in %s, expected raw_data or, for %s, %s",
                                tn_onnx_tensor_kind.rules[r->data].name, type->name, field);
-    if (!is_range(r)) {
-        if (r->model->file)
-            return decode(r, type, nbytes, all);
-        r->t->place = TN_ONNX_DECODED;          /* a graph for other data */
-        return TN_OK;
-    }
+    if (!is_range(r))
+        return place_decoded(r, type, nbytes);
     r->t->place = TN_ONNX_INSIDE;
     r->t->offset = r->piece.begin;
     r->t->size = r->piece.value;
@@ -250,4 +202,70 @@ tn_status tn_onnx_read_tensor(tn_onnx_model *m, const tn_proto *outer, const tn_
     if (!all.in->status && !find_type(&r, &type))
         place(&r, type, all);
     return r.name ? tn_in_tensor(all.in->status, r.name, all.in->err) : all.in->status;
+}
+
+/* ---- numbers ---- */
+
+typedef struct decoding {
+    tn_proto            tensor;
+    const tn_onnx_type *type;
+    const char         *field;  /* its name */
+    uint8_t            *out;
+    uint64_t            left;   /* bytes */
+} decoding;
+
+/* One number; those of int32_data are cut to 32 bits, as every reader does. */
+static tn_status put_number(decoding *d, uint64_t bits, uint64_t at)
+{
+    const tn_onnx_type *type = d->type;
+    int64_t value = (int64_t)bits;
+    if (type->field == TN_ONNX_TENSOR_INT32S && bits <= UINT32_MAX)
+        value = (int32_t)(uint32_t)bits;
+    bool wide = type->field == TN_ONNX_TENSOR_UINT64S && value < 0;
+    if ((type->low || type->high) && (wide || value < type->low || value > type->high))
+        return tn_proto_reject(d->tensor.in, TN_ERR_CORRUPT, at,
+                               "expected numbers from %" PRId64 " to %" PRId64 " but found %" PRId64,
+                               type->low, type->high, value);
+    if (d->left < type->width)
+        return tn_proto_reject(d->tensor.in, TN_ERR_CORRUPT, at, "%s has more numbers than its shape",
+                               d->field);
+    for (unsigned i = 0; i < type->width; i++)
+        *d->out++ = (uint8_t)((uint64_t)value >> 8 * i);
+    d->left -= type->width;
+    return TN_OK;
+}
+
+static tn_wire wire_of(uint32_t field)
+{
+    if (field == TN_ONNX_TENSOR_FLOATS)
+        return TN_WIRE_FIXED32;
+    return field == TN_ONNX_TENSOR_DOUBLES ? TN_WIRE_FIXED64 : TN_WIRE_VARINT;
+}
+
+static tn_status put_piece(decoding *d, const tn_proto_field *f)
+{
+    uint64_t bits;
+    if (f->wire != TN_WIRE_LENGTH)
+        return put_number(d, f->value, f->at);
+    tn_proto all = tn_proto_enter(&d->tensor, f, &tn_onnx_tensor_kind);
+    while (tn_proto_packed(&all, wire_of(d->type->field), &bits))
+        TN_TRY(put_number(d, bits, f->at));
+    return all.in->status;
+}
+
+tn_status tn_onnx_decode(tn_onnx_model *m, const tn_onnx_tensor *t, uint8_t *out)
+{
+    const tn_proto outer = tn_proto_open(m->in, &tn_onnx_model_kind);
+    const tn_proto_field whole = { .begin = t->begin, .value = t->end - t->begin };
+    decoding d = { .tensor = tn_proto_enter(&outer, &whole, &tn_onnx_tensor_kind),
+                   .type = t->numbers, .field = tn_onnx_tensor_kind.rules[t->numbers->field].name, .out = out,
+                   .left = t->size };
+    tn_proto_field f;
+    tn_status status = TN_OK;
+    while (!status && tn_proto_next(&d.tensor, &f))
+        if (f.number == d.type->field)
+            status = put_piece(&d, &f);
+    if (!m->in->status && d.left)
+        tn_proto_reject(m->in, TN_ERR_CORRUPT, t->at, "%s has fewer numbers than its shape", d.field);
+    return tn_in_tensor(m->in->status, t->name, m->in->err);
 }
