@@ -99,7 +99,7 @@ static bool is_range(const reading *r)
            (floats && r->pieces == 1 && r->piece.wire == TN_WIRE_LENGTH);
 }
 
-/* Numbers are decoded later, all at once: into eight times their bytes at most, for each takes one or more. */
+/* Numbers are decoded later, all at once: into eight times their bytes at most, since each takes a byte. */
 static tn_status place_decoded(reading *r, const tn_onnx_type *type, uint64_t nbytes)
 {
     if (nbytes / type->width > r->bytes)
