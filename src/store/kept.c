@@ -79,8 +79,9 @@ void tn_kept_add_as(tn_kept *k, const tn_tensor *t, uint64_t decoded)
 
 void tn_kept_add_part(tn_kept *k, const tn_tensor *t, const tn_part *p)
 {
+    uint64_t whole = tn_stored_more_of(p)->decoded;     /* what a view of compressed data needs decoded */
     see_part(k, t, p);
-    add_bytes(k, t, stored_bytes(t, p), p->nbytes);
+    add_bytes(k, t, stored_bytes(t, p), whole > p->nbytes ? whole : p->nbytes);
 }
 
 static tn_status fail_grown(const tn_kept *k, uint64_t stored, uint64_t most, tn_error *err)

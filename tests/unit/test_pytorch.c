@@ -4,8 +4,11 @@
 #include "stored.h"
 #include "walk.h"
 
+#include "npz_bytes.h"
+
 #include "bytes/cbor.h"
 #include "bytes/json.h"
+#include "store/archive.h"
 #include "store/file.h"
 
 #include <math.h>
@@ -686,6 +689,54 @@ static void dense_storages_are_used_in_place(void)
     free(bytes);
 }
 
+/* The archive with all members deflated, as zip tools write it. */
+static archive deflate_all(const char *path)
+{
+    size_t n;
+    uint8_t *bytes = load_file(path, &n);
+    tn_source *source;
+    tn_archive zip;
+    tn_arena arena = { 0 };
+    archive a = { .count = 0 };
+    CHECK(tn_source_open_memory(bytes, n, &source, NULL) == TN_OK);
+    CHECK(tn_archive_open(&zip, source, &arena, NULL) == TN_OK);
+    for (size_t i = 0; i < zip.count; i++) {
+        const tn_zip_member *m = &zip.members[i];
+        char name[100];
+        snprintf(name, sizeof name, "%.*s", (int)m->name.len, m->name.ptr);
+        add_member(&a, name, TN_ZIP_DEFLATED, bytes + m->data, (size_t)m->size);
+    }
+    end_archive(&a);
+    tn_archive_free(&zip);
+    tn_source_close(source);
+    tn_arena_free(&arena);
+    free(bytes);
+    return a;
+}
+
+/* A storage is decoded as a whole, and its views are read from that: rows, columns, one element. */
+static void views_of_deflated_storages_are_the_same(void)
+{
+    static const char *const files[] = { "v2.15/views.pt", "v2.15/dtypes.pt", "v2.15/sparse.pt",
+                                         "v2.15/quantized.pt" };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[300];
+        snprintf(path, sizeof path, GOLDEN "%s", files[i]);
+        archive a = deflate_all(path);
+        tn_file *raw, *deflated;
+        CHECK(tn_open(path, NULL, &raw, NULL) == TN_OK);
+        CHECK(tn_open_memory(a.bytes.data, a.bytes.size, NULL, &deflated, NULL) == TN_OK);
+        CHECK(stored_info(tn_file_tensor(deflated, 0)->parts).encoding == TN_ENCODING_DEFLATE);
+        require_same_tensors(raw, deflated);
+        walk_file(deflated);
+        good = bad = 0;
+        CHECK(tn_verify(deflated, NULL, count_verdict, NULL) == TN_OK && good > 3 && bad == 0);
+        tn_close(raw);
+        tn_close(deflated);
+        tn_buf_free(&a.bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -695,6 +746,7 @@ int main(void)
         TEST(small_files_may_be_damaged),
         TEST(a_changed_element_is_seen_by_its_crc32),
         TEST(dense_storages_are_used_in_place),
+        TEST(views_of_deflated_storages_are_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
