@@ -64,3 +64,43 @@ def test_values_of_codes_and_entries(tmp_path):
     t = tenon.open(tmp_path / "mx.zt")["t"]
     assert np.array_equal(np.asarray(t.values("float32")), tenon.quantize(made, "mxfp8").values())
     assert t.cast("bfloat16").torch().dtype == torch.bfloat16
+
+
+def tensors_of(value, path=""):
+    """Names and tensors of what torch.load() gives, as docs/formats/pytorch.md names them."""
+    if isinstance(value, torch.Tensor):
+        yield path, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else []
+    for key, item in items:
+        yield from tensors_of(item, f"{path}.{key}" if path else str(key))
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_checkpoint_is_what_torch_saved(zipped, tmp_path):
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Linear(4, 2))
+    base = torch.arange(48.0).reshape(6, 8)
+    saved = {"model": model.state_dict(), "step": 7, "views": [base, base.T, base[2:4], base[:, 3], base.expand(2, 6, 8)],
+             "half": base.half(), "brain": base.bfloat16(), "eight": base.to(torch.float8_e4m3fn) if zipped else base,
+             "empty": torch.empty(0, 3), "scalar": torch.tensor(5), "complex": torch.complex(base, -base)}
+    path = tmp_path / "checkpoint.pt"
+    torch.save(saved, path, _use_new_zipfile_serialization=zipped)
+    f = tenon.open(path)
+    expected = dict(tensors_of(saved))
+    assert list(f) == list(expected)
+    for name, tensor in expected.items():
+        found = f[name]
+        assert tuple(found.shape) == tuple(tensor.shape) and TYPES.get(found.dtype, tensor.dtype) == tensor.dtype
+        assert bits(found.torch()) == bits(tensor), name
+    out = tmp_path / "weights.safetensors"
+    tenon.convert(f, out)
+    again = tenon.open(out)
+    assert all(bits(again[name].torch()) == bits(tensor) for name, tensor in expected.items())
+
+
+def test_a_whole_module_is_its_state_dict(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Embedding(5, 3), torch.nn.LayerNorm(3))
+    torch.save(model, tmp_path / "module.pt")
+    f = tenon.open(tmp_path / "module.pt")
+    assert list(f) == list(model.state_dict())
+    assert all(bits(f[name].torch()) == bits(tensor) for name, tensor in model.state_dict().items())
+    assert any("calls torch.nn.modules.container.Sequential" in warning for warning in f.warnings)
