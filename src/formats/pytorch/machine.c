@@ -751,4 +751,5 @@ void tn_pt_machine_free(tn_pt_machine *m)
     free(m->marks);
     free(m->memo);
     free(m->storages);
+    *m = (tn_pt_machine){ 0 };
 }
