@@ -106,7 +106,7 @@ def things_that_are_no_files_as_input(folder):
                 check_said(tenon(*command, code=3), path, f"is a {kind}: expected a regular file")
     for command in (["ls", folder], ["convert", folder, out]):
         check_said(tenon(*command, code=3), folder, "is a folder without a tensor file: expected an index, "
-                   "model.safetensors or one file of a known suffix")
+                   "model.safetensors, pytorch_model.bin or one file of a known suffix")
         missing = os.path.join(folder, "missing")
         check_said(tenon("ls", missing, code=3), missing, "cannot open: No such file or directory")
     assert not os.path.exists(out)
