@@ -42,28 +42,29 @@ tn_status tn_onnx_add_entry(tn_onnx_model *m, const tn_proto *tensor, const tn_p
     return TN_OK;
 }
 
-/* Names with "/" between them, without those that are "."; NULL: it is not such a path, or no memory. */
-static const char *clean_location(tn_arena *arena, const char *text)
+/* Takes names that are "." out of a path of names with "/" between them.  False: it is not such a path. */
+static bool clean_location(char *text)
 {
-    char *clean = tn_arena_text(arena, text, strlen(text)), *end = clean;
-    if (!clean || strchr(text, '\\'))
-        return NULL;
+    char *end = text;
+    if (strchr(text, '\\'))
+        return false;
     for (const char *name = text;; name++) {
         size_t n = strcspn(name, "/");
+        bool is_last = !name[n];
         if (n == 0 || (n == 2 && memcmp(name, "..", 2) == 0))
-            return NULL;
+            return false;
         if (n != 1 || *name != '.') {
-            if (end > clean)
+            if (end > text)
                 *end++ = '/';
             memmove(end, name, n);
             end += n;
         }
         name += n;
-        if (!*name)
+        if (is_last)
             break;
     }
     *end = '\0';
-    return *clean ? clean : NULL;
+    return end > text;
 }
 
 /* Decimal digits, below 2^63. */
@@ -93,8 +94,11 @@ tn_status tn_onnx_read_external(tn_onnx_model *m, const tn_onnx_entries *e, uint
     if (!location || !*location)
         return tn_proto_reject(m->in, TN_ERR_CORRUPT, at,
                                "its data is in another file but it has no location");
-    x.location = clean_location(m->arena, location);
-    if (!x.location)
+    char *own = tn_arena_text(m->arena, location, strlen(location));
+    if (!own)
+        return m->in->status = tn_fail_nomem(m->in->err);
+    x.location = own;
+    if (!clean_location(own))
         return tn_proto_reject(m->in, TN_ERR_CORRUPT, at, "its data is in the file %s: expected names with "
                                "\"/\" between them, below the folder of the model, and none of them \"..\"",
                                tn_quote_z(location).text);

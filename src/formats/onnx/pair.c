@@ -1,42 +1,19 @@
-/* formats/onnx/pair.c - the names of the two files, and those that they replace.
- *
- *     NAME.onnx                 the model, which names the data
- *     NAME.onnx.data            the data of a model that replaced nothing
- *     NAME-0123abcd.onnx.data   the data of a model that replaced another */
+/* formats/onnx/pair.c - the model and its data (store/pair.h), and those that they replace. */
 #include "formats/onnx/onnx.h"
 #include "base/error.h"
+#include "store/pair.h"
 #include "store/publish.h"
 
 #include <string.h>
 
-static size_t stem_length(const char *path)
-{
-    size_t n = strlen(path), suffix = strlen(TN_ONNX_SUFFIX);
-    return n > suffix && tn_ends_with(path, TN_ONNX_SUFFIX) ? n - suffix : n;
-}
+static const tn_pair pair = { TN_ONNX_SUFFIX, TN_ONNX_DATA_SUFFIX };
 
-/* Whether the data of a model at `path` can have this name. */
-static bool is_member(const char *path, const char *name)
-{
-    const char *base = tn_base_name(path);
-    size_t stem = stem_length(base), n = strlen(name);
-    if (n <= stem || memcmp(name, base, stem) != 0)
-        return false;
-    name += stem;
-    return strcmp(name, TN_ONNX_DATA_SUFFIX) == 0 ||
-           (name[0] == '-' && tn_is_set_id(name + 1) &&
-            strcmp(name + 1 + TN_SET_ID, TN_ONNX_DATA_SUFFIX) == 0 &&
-            !tn_is_others_id(path, stem, name + 1, TN_ONNX_SUFFIX));
-}
+static bool is_member(const char *path, const char *name) { return tn_pair_is_data(&pair, path, name); }
 
 const char *tn_onnx_member_name(tn_writer *w, size_t i, const char *id)
 {
-    const char *base = tn_base_name(w->path);
     (void)i;                    /* there is one */
-    int stem = (int)stem_length(base);
-    if (!id)
-        return tn_arena_printf(&w->arena, "%.*s" TN_ONNX_DATA_SUFFIX, stem, base);
-    return tn_arena_printf(&w->arena, "%.*s-%s" TN_ONNX_DATA_SUFFIX, stem, base, id);
+    return tn_pair_data_name(&pair, w, id);
 }
 
 /* The data of the old model is obsolete, if its names are those of its data.  A file that is no model has
@@ -63,13 +40,6 @@ static tn_status add_old_data(tn_writer *w, tn_error *err)
     return nomem ? tn_fail_nomem(err) : TN_OK;
 }
 
-static tn_status fail_exists(tn_writer *w, const char *name, tn_error *err)
-{
-    tn_status status = tn_refuse(err, TN_ERR_EXISTS, TN_REASON_REPLACE, NULL, "already exists");
-    const char *path = tn_arena_join(&w->arena, w->path, (size_t)(tn_base_name(w->path) - w->path), name);
-    return tn_in_file(status, path, err);
-}
-
 tn_status tn_onnx_plan_old(tn_writer *w, bool external, bool *replaces, tn_error *err)
 {
     const char *plain = tn_onnx_member_name(w, 0, NULL);
@@ -81,12 +51,12 @@ tn_status tn_onnx_plan_old(tn_writer *w, bool external, bool *replaces, tn_error
     bool has_model = tn_exists_beside(w->path, tn_base_name(w->path));
     *replaces = taken || has_model;
     if (external && taken && !w->options.replace)
-        return fail_exists(w, plain, err);
+        return tn_pair_fail_exists(w, plain, err);
     return has_model && w->options.replace ? add_old_data(w, err) : TN_OK;
 }
 
 void tn_onnx_look_beside(const tn_beside *b)
 {
-    if (stem_length(b->path) < strlen(b->path))
+    if (tn_pair_stem(&pair, b->path) < strlen(b->path))
         tn_note_strays(b, is_member);
 }

@@ -15,6 +15,7 @@
 
 #include "base/vector.h"
 #include "bytes/json.h"
+#include "store/pair.h"
 #include "store/file.h"
 #include "store/writer.h"
 
@@ -165,8 +166,7 @@ tn_status tn_raw_finish(tn_writer *w, tn_error *err);
 
 /* --- pair.c --- */
 
-/* Bytes of a path or name before TN_RAW_SUFFIX. */
-size_t tn_raw_stem_length(const char *path);
+extern const tn_pair tn_raw_pair;
 
 /* The name of the data file; `id` NULL: NAME.bin.  NULL without memory. */
 const char *tn_raw_member_name(tn_writer *w, size_t i, const char *id);

@@ -36,7 +36,7 @@ const char *tn_raw_data_path(const char *path, const char *name, tn_arena *arena
 {
     if (name)
         return tn_arena_printf(arena, "%.*s%s", (int)(tn_base_name(path) - path), path, name);
-    return tn_arena_printf(arena, "%.*s" TN_RAW_DATA_SUFFIX, (int)tn_raw_stem_length(path), path);
+    return tn_arena_printf(arena, "%.*s" TN_RAW_DATA_SUFFIX, (int)tn_pair_stem(&tn_raw_pair, path), path);
 }
 
 /* The member TN_RAW_OWN, or an empty object. */
