@@ -224,6 +224,18 @@ tn_status tn_file_says(tn_status status, uint64_t at, tn_error *err)
     return tn_at_byte(TN_ERR_CORRUPT, at, err);
 }
 
+tn_status tn_entry_make_fortran(tn_file *f, tn_entry *e, tn_error *err)
+{
+    int64_t *stride = tn_arena_zalloc(&f->arena, e->rank, sizeof *stride), step = 1;
+    TN_NEED(stride, err);
+    for (uint32_t i = 0; i < e->rank; i++) {
+        stride[i] = step;
+        step *= e->shape[i];
+    }
+    e->more.stride = stride;
+    return TN_OK;
+}
+
 /* The tensor being added has more parts, such as scales or indices. */
 static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
 {

@@ -94,6 +94,9 @@ static inline void tn_entry_make_sparse(tn_entry *e, tn_form form, const int64_t
     e->ncompanions = ncompanions;
 }
 
+/* The entry's elements are in Fortran order.  It has elements, and their size was checked. */
+tn_status tn_entry_make_fortran(tn_file *file, tn_entry *e, tn_error *err);
+
 /* The properties of one of the file's tensors; NULL: it has none, or the tensor is a copy. */
 static inline const tn_properties *tn_file_properties(const tn_file *file, const tn_tensor *tensor)
 {

@@ -29,19 +29,6 @@ static bool is_line(uint32_t rank, const int64_t *shape)
     return above_1 < 2;
 }
 
-/* Strides of Fortran order.  The array has elements and its size fits. */
-static tn_status set_fortran_strides(tn_file *f, tn_entry *e, tn_error *err)
-{
-    int64_t *stride = tn_arena_zalloc(&f->arena, e->rank, sizeof *stride), step = 1;
-    TN_NEED(stride, err);
-    for (uint32_t i = 0; i < e->rank; i++) {
-        stride[i] = step;
-        step *= e->shape[i];
-    }
-    e->more.stride = stride;
-    return TN_OK;
-}
-
 static tn_status check_size(const tn_entry *e, uint64_t available, uint64_t *nbytes, tn_error *err)
 {
     if (tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes))
@@ -76,7 +63,7 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
         return TN_OK;
     tn_status status = check_size(e, available, &e->stored.size, err);
     bool columns = h->fortran && e->stored.size && !is_line(e->rank, e->shape);
-    return status || !columns ? status : set_fortran_strides(f, e, err);
+    return status || !columns ? status : tn_entry_make_fortran(f, e, err);
 }
 
 /* --- a file of its own --- */

@@ -218,16 +218,7 @@ static tn_status describe_numpy(const making *k, const tn_pt_tensor *t, tn_entry
                             : k->found->decoded[0];
     e->stored.size = nbytes;
     e->stored.order = t->is_big_endian ? TN_BIG_ENDIAN : TN_LITTLE_ENDIAN;
-    if (!t->is_fortran || !nbytes)
-        return TN_OK;
-    int64_t *stride = tn_arena_alloc(&k->r->file->arena, e->rank * sizeof *stride), step = 1;
-    TN_NEED(stride, err);
-    for (uint32_t i = 0; i < e->rank; i++) {
-        stride[i] = step;
-        step *= e->shape[i];
-    }
-    e->more.stride = stride;
-    return TN_OK;
+    return t->is_fortran && nbytes ? tn_entry_make_fortran(k->r->file, e, err) : TN_OK;
 }
 
 /* An array: its type, shape and place. */
