@@ -82,7 +82,8 @@ static tn_status check(const tn_datatype *d, const tn_quantize_options *o, tn_er
                        "%s has one way to be encoded: expected no rounding, scale mode, rotation, dialect or "
                        "layout of codes", d->block->name);
     if (needs_importance(d->block->block))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, "%s is encoded with the importance of columns only",
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
+                       "%s can only be encoded with importance data, which this version does not read",
                        d->block->name);
     return TN_OK;
 }
@@ -198,6 +199,6 @@ static void read_values(const tn_part_values *v, uint64_t first, size_t n, float
 }
 
 const tn_quantizer tn_block_quantizer = {
-    .name = "blocks", .is_text = is_text, .parse = parse, .shapes = shapes, .check = check,
+    .name = "ggml", .is_text = is_text, .parse = parse, .shapes = shapes, .check = check,
     .prepare = prepare, .encode = encode, .open = open_values, .read = read_values,
 };

@@ -122,6 +122,11 @@ static void block_types_come_back_as_their_virtual_cast(void)
         done += !status;
     }
     CHECK(done == 19);
+    tn_file *f = open_file("in.safetensors");
+    tn_error err = { .text = "" };
+    tn_status status = convert_open(f, "none.zt", (wish){ .cast = "q4_K,overflow=error" }, &err);
+    CHECK(status == TN_ERR_ARGUMENT && strstr(err.text, "q4_K does not tell which values it clips"));
+    tn_close(f);
 }
 
 static void tiles_of_any_kind_come_back_as_their_virtual_cast(void)

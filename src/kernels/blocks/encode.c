@@ -245,7 +245,7 @@ static void mxfp4_block(const float *x, const float *q, float mean_square, uint8
     int e = most != 0 ? log2_of(most) + 125 : 0;
     (void)q, (void)mean_square;
     b[0] = (uint8_t)(e > 0 ? e : 0);
-    float d = tn_float_of(b[0] < 2 ? 0x200000u << b[0] : (uint32_t)(b[0] - 1) << 23);
+    float d = mx_scale(b[0]);
     for (unsigned j = 0; j < 16; j++)
         b[1 + j] = (uint8_t)(fp4_code(x[j], d) | fp4_code(x[j + 16], d) << 4);
 }

@@ -20,6 +20,7 @@ typedef struct grid_type {
     bool     improves_all;      /* all groups, if one is not in the grid or no trial is better */
     int      trials;
     float    step;
+    float    factor;            /* of the scale of all */
 } grid_type;
 
 /* A sub-block. */
@@ -210,37 +211,54 @@ static bool encode_sub_block(state *s, const float *x, const float *q, float mea
 
 /* ---- super-blocks ---- */
 
-/* Encodes sub-block k. */
-static bool next(state *s, const float *x, const float *q, float mean_square, unsigned k)
+typedef struct encoded {
+    float    scale[16];         /* of sub-blocks */
+    float    inverse;           /* of the scale of all; 0: all values are 0 */
+    unsigned index[64];         /* points of groups */
+    uint8_t  signs[32];         /* of each 8 values */
+} encoded;
+
+/* Encodes all sub-blocks and stores the scale of all; the rest of the block is 0. */
+static encoded encode_all(const grid_type *t, const float *x, const float *q, uint8_t *b)
 {
-    unsigned at = k * s->type->size;
-    bool any = encode_sub_block(s, x + at, q ? q + at : NULL, mean_square);
-    if (!any)
-        memset(s->signs, 0, sizeof s->signs);
-    return any;
+    encoded all = { .inverse = 0 };
+    state s = { .type = t, .near = tn_neighbours_of(t->block) };
+    float mean_square = t->mean_factor * sum_squares(x, VALUES) / VALUES, most = 0;
+    memset(b, 0, tn_block_get(t->block)->bytes);
+    for (unsigned k = 0, at = 0; at < VALUES; k++, at += t->size) {
+        bool any = encode_sub_block(&s, x + at, q ? q + at : NULL, mean_square);
+        all.scale[k] = s.scale;
+        most = s.scale > most ? s.scale : most;
+        memcpy(all.index + at / t->group, s.index, t->size / t->group * sizeof *s.index);
+        for (unsigned i = 0; i < t->size / 8 && any; i++)
+            all.signs[at / 8 + i] = s.signs[i];
+    }
+    if (most != 0) {
+        put_half(b, most / 31 * t->factor);
+        all.inverse = 1 / (most / 31);
+    }
+    return all;
 }
 
-/* Stores the scale of all and returns its inverse; 0: all values are 0. */
-static float put_scale(const float *scale, unsigned n, float factor, uint8_t *b)
+static unsigned scale_code(const encoded *all, unsigned k)
 {
-    float most = 0;
+    return (unsigned)clamp(near(0.5f * (all->inverse * all->scale[k] - 1)), 0, 15);
+}
+
+/* The scale of sub-block k of 32 values, and 7 of each 8 signs. */
+static uint32_t scale_and_signs(const encoded *all, unsigned k)
+{
+    uint32_t word = (uint32_t)scale_code(all, k) << 28;
+    for (unsigned i = 0; i < 4; i++)
+        word |= (all->signs[4 * k + i] & 127u) << 7 * i;
+    return word;
+}
+
+/* Two codes of scales in each byte. */
+static void put_scales(const encoded *all, unsigned n, uint8_t *sc)
+{
     for (unsigned k = 0; k < n; k++)
-        most = scale[k] > most ? scale[k] : most;
-    if (most == 0)
-        return 0;
-    put_half(b, most / 31 * factor);
-    return 1 / (most / 31);
-}
-
-static unsigned scale_code(float inverse_scale, float scale)
-{
-    return (unsigned)clamp(near(0.5f * (inverse_scale * scale - 1)), 0, 15);
-}
-
-static state begin(const grid_type *t, const float *x, float *mean_square)
-{
-    *mean_square = t->mean_factor * sum_squares(x, VALUES) / VALUES;
-    return (state){ .type = t, .near = tn_neighbours_of(t->block) };
+        sc[k / 2] |= (uint8_t)(scale_code(all, k) << 4 * (k % 2));
 }
 
 static void iq2_xxs_block(const float *x, const float *q, float mean_square, uint8_t *b)
@@ -248,94 +266,62 @@ static void iq2_xxs_block(const float *x, const float *q, float mean_square, uin
     static const grid_type type = {
         .block = TN_BLOCK_IQ2_XXS, .point = tn_grid_iq2_xxs, .size = 32, .group = 8, .bits = 2, .levels = 3,
         .mean_factor = 1, .tiny = TN_GROUP_TINY, .even = true, .by_search = true, .trials = 6, .step = 0.1f,
+        .factor = 1,
     };
-    float scale[8];
-    state s = begin(&type, x, &mean_square);
-    uint32_t rest[8] = { 0 };
-    memset(b, 0, 66);
-    for (unsigned k = 0; k < 8; k++) {
-        next(&s, x, q, mean_square, k);
-        scale[k] = s.scale;
-        for (unsigned g = 0; g < 4; g++) {
-            b[2 + 8 * k + g] = (uint8_t)s.index[g];
-            rest[k] |= (s.signs[g] & 127u) << 7 * g;
-        }
+    encoded all = encode_all(&type, x, q, b);
+    (void)mean_square;
+    for (unsigned k = 0; k < 8 && all.inverse != 0; k++) {
+        for (unsigned g = 0; g < 4; g++)
+            b[2 + 8 * k + g] = (uint8_t)all.index[4 * k + g];
+        put32(b + 6 + 8 * k, scale_and_signs(&all, k));
     }
-    float i = put_scale(scale, 8, 1, b);
-    for (unsigned k = 0; k < 8; k++)
-        put32(b + 6 + 8 * k, rest[k] | (uint32_t)scale_code(i, scale[k]) << 28);
-    if (i == 0)
-        memset(b, 0, 66);
 }
 
 static void iq2_xs_block(const float *x, const float *q, float mean_square, uint8_t *b)
 {
     static const grid_type type = {
         .block = TN_BLOCK_IQ2_XS, .point = tn_grid_iq2_xs, .size = 16, .group = 8, .bits = 2, .levels = 3,
-        .mean_factor = 1, .tiny = TN_GROUP_TINY, .even = true, .trials = 9, .step = 0.1f,
+        .mean_factor = 1, .tiny = TN_GROUP_TINY, .even = true, .trials = 9, .step = 0.1f, .factor = 1,
     };
-    float scale[16];
-    state s = begin(&type, x, &mean_square);
-    memset(b, 0, 74);
-    for (unsigned k = 0; k < 16; k++) {
-        next(&s, x, q, mean_square, k);
-        scale[k] = s.scale;
-        for (unsigned g = 0; g < 2; g++)
-            put16(b + 2 + 4 * k + 2 * g, s.index[g] | (s.signs[g] & 127u) << 9);
-    }
-    float i = put_scale(scale, 16, 1, b);
-    for (unsigned k = 0; k < 16; k++)
-        b[66 + k / 2] |= (uint8_t)(scale_code(i, scale[k]) << 4 * (k % 2));
-    if (i == 0)
-        memset(b, 0, 74);
+    encoded all = encode_all(&type, x, q, b);
+    (void)mean_square;
+    if (all.inverse == 0)
+        return;
+    for (unsigned g = 0; g < 32; g++)
+        put16(b + 2 + 2 * g, all.index[g] | (all.signs[g] & 127u) << 9);
+    put_scales(&all, 16, b + 66);
 }
 
 static void iq2_s_block(const float *x, const float *q, float mean_square, uint8_t *b)
 {
     static const grid_type type = {
         .block = TN_BLOCK_IQ2_S, .point = tn_grid_iq2_s, .size = 16, .group = 8, .bits = 2, .levels = 3,
-        .mean_factor = 2, .tiny = 1e-8f, .trials = 9, .step = 0.1f,
+        .mean_factor = 2, .tiny = 1e-8f, .trials = 9, .step = 0.1f, .factor = 0.9875f,
     };
-    float scale[16];
-    state s = begin(&type, x, &mean_square);
-    memset(b, 0, 82);
-    for (unsigned k = 0; k < 16; k++) {
-        next(&s, x, q, mean_square, k);
-        scale[k] = s.scale;
-        for (unsigned g = 2 * k; g < 2 * k + 2; g++) {
-            b[2 + g] = (uint8_t)s.index[g % 2];
-            b[66 + g / 4] |= (uint8_t)(s.index[g % 2] >> 8 << 2 * (g % 4));
-            b[34 + g] = s.signs[g % 2];
-        }
+    encoded all = encode_all(&type, x, q, b);
+    (void)mean_square;
+    for (unsigned g = 0; g < 32; g++) {
+        b[2 + g] = (uint8_t)all.index[g];
+        b[66 + g / 4] |= (uint8_t)(all.index[g] >> 8 << 2 * (g % 4));
     }
-    float i = put_scale(scale, 16, 0.9875f, b);
-    for (unsigned k = 0; k < 16; k++)
-        b[74 + k / 2] |= (uint8_t)(scale_code(i, scale[k]) << 4 * (k % 2));
+    memcpy(b + 34, all.signs, 32);
+    put_scales(&all, 16, b + 74);
 }
 
 static void iq3_xxs_block(const float *x, const float *q, float mean_square, uint8_t *b)
 {
     static const grid_type type = {
         .block = TN_BLOCK_IQ3_XXS, .point = tn_grid_iq3_xxs, .size = 32, .group = 4, .bits = 3, .levels = 8,
-        .mean_factor = 2, .tiny = 1e-8f, .even = true, .trials = 15, .step = 0.2f,
+        .mean_factor = 2, .tiny = 1e-8f, .even = true, .trials = 15, .step = 0.2f, .factor = 1.0125f,
     };
-    float scale[8];
-    state s = begin(&type, x, &mean_square);
-    uint32_t rest[8] = { 0 };
-    memset(b, 0, 98);
-    for (unsigned k = 0; k < 8; k++) {
-        next(&s, x, q, mean_square, k);
-        scale[k] = s.scale;
-        for (unsigned g = 0; g < 8; g++)
-            b[2 + 8 * k + g] = (uint8_t)s.index[g];
-        for (unsigned i = 0; i < 4; i++)
-            rest[k] |= (s.signs[i] & 127u) << 7 * i;
-    }
-    float i = put_scale(scale, 8, 1.0125f, b);
+    encoded all = encode_all(&type, x, q, b);
+    (void)mean_square;
+    if (all.inverse == 0)
+        return;
+    for (unsigned g = 0; g < 64; g++)
+        b[2 + g] = (uint8_t)all.index[g];
     for (unsigned k = 0; k < 8; k++)
-        put32(b + 66 + 4 * k, rest[k] | (uint32_t)scale_code(i, scale[k]) << 28);
-    if (i == 0)
-        memset(b, 0, 98);
+        put32(b + 66 + 4 * k, scale_and_signs(&all, k));
 }
 
 static void iq3_s_block(const float *x, const float *q, float mean_square, uint8_t *b)
@@ -343,22 +329,16 @@ static void iq3_s_block(const float *x, const float *q, float mean_square, uint8
     static const grid_type type = {
         .block = TN_BLOCK_IQ3_S, .point = tn_grid_iq3_s, .size = 32, .group = 4, .bits = 3, .levels = 8,
         .mean_factor = 2, .tiny_is_0 = true, .improves_all = true, .trials = 9, .step = 0.2f,
+        .factor = 1.033f,
     };
-    float scale[8];
-    state s = begin(&type, x, &mean_square);
-    memset(b, 0, 110);
-    for (unsigned k = 0; k < 8; k++) {
-        next(&s, x, q, mean_square, k);
-        scale[k] = s.scale;
-        for (unsigned g = 0; g < 8; g++) {
-            b[2 + 8 * k + g] = (uint8_t)s.index[g];
-            b[66 + k] |= (uint8_t)(s.index[g] >> 8 << g);
-        }
-        memcpy(b + 74 + 4 * k, s.signs, 4);
+    encoded all = encode_all(&type, x, q, b);
+    (void)mean_square;
+    for (unsigned g = 0; g < 64; g++) {
+        b[2 + g] = (uint8_t)all.index[g];
+        b[66 + g / 8] |= (uint8_t)(all.index[g] >> 8 << g % 8);
     }
-    float i = put_scale(scale, 8, 1.033f, b);
-    for (unsigned k = 0; k < 8; k++)
-        b[106 + k / 2] |= (uint8_t)(scale_code(i, scale[k]) << 4 * (k % 2));
+    memcpy(b + 74, all.signs, 32);
+    put_scales(&all, 8, b + 106);
 }
 
 ENCODE_EACH(iq2_xxs, 256, 66)

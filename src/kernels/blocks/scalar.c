@@ -77,12 +77,6 @@ static void iq4_nl_block(const uint8_t *b, float *y)
 
 /* ---- 4-bit floats ---- */
 
-/* 2^(e - 128), a subnormal below 2^-126; 2^127 for 255. */
-static float mx_scale(uint8_t e)
-{
-    return tn_float_of(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
-}
-
 static void mxfp4_block(const uint8_t *b, float *y)
 {
     float d = mx_scale(b[0]);

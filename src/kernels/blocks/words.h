@@ -4,22 +4,18 @@
 
 #include <string.h>
 
-#include "kernels/level.h"
-#include "tensor/number.h"
+#include "kernels/half.h"
 
 INLINE uint32_t word16(const uint8_t *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8; }
 INLINE uint32_t word32(const uint8_t *p) { return word16(p) | word16(p + 2) << 16; }
 
-/* The value of a float16.  The multiplication changes the bias and normalises subnormals. */
-INLINE float half_value(uint32_t h)
-{
-    uint32_t sign = (h & 0x8000) << 16, magnitude = (h & 0x7fff) << 13;
-    if (magnitude >= 0x7c00u << 13)
-        return tn_float_of(sign | 0x7f800000 | magnitude);
-    return tn_float_of(sign | tn_float_bits(tn_float_of(magnitude) * 0x1p112f));
-}
-
 INLINE float half_at(const uint8_t *p) { return half_value(word16(p)); }
+
+/* The scale of mxfp4: 2^(e - 128), a subnormal below 2^-126; 2^127 for 255. */
+INLINE float mx_scale(uint8_t e)
+{
+    return tn_float_of(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
+}
 
 /* Nibble h (0 low, 1 high) of a byte. */
 INLINE unsigned nibble(uint8_t byte, unsigned h) { return h ? byte >> 4 : byte & 15u; }

@@ -3,6 +3,7 @@
  * Common types of weights have short loops; all others use the definition,
  * element by element. */
 #include "kernels/cast/count.h"
+#include "kernels/half.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -55,16 +56,7 @@ static unsigned small_to_f32(uint8_t *dst, const uint8_t *src, size_t n, tn_dtyp
     return 0;
 }
 
-/* The multiplication changes the bias and normalises subnormals. */
-static uint32_t f16_as_f32(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = (uint32_t)(h & 0x7fff) << 13;
-    if (magnitude > 0x7c00u << 13)
-        return sign | 0x7fc00000 | magnitude;
-    if (magnitude == 0x7c00u << 13)
-        return sign | 0x7f800000;
-    return sign | tn_float_bits(tn_float_of(magnitude) * 0x1p112f);
-}
+static uint32_t f16_as_f32(uint16_t h) { return half_bits(h); }
 
 static uint32_t bf16_as_f32(uint16_t h)
 {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "quant/quantizer.h"
 #include "tensor/array.h"
+#include "tensor/block.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,10 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     TN_TRY(tn_view_take_padding(v, err));
     TN_TRY(check_source(v, e, err));
     TN_TRY(tn_quantizer_check(e->datatype, &task->options, err));
+    if (e->datatype->block && e->refused.saturated)
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "%s does not tell which values it clips: expected another overflow mode than error",
+                       e->datatype->block->name);
     TN_TRY(tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &task->options, NULL,
                                err));
     TN_TRY(tn_scaled_check_rotation(&e->plan, err));
