@@ -17,7 +17,7 @@
 
 /* X(type, name of this machine's, levels above the scalar one) */
 #define EACH_TABLE(X)                       \
-    X(tn_block_kernels, blocks, NONE)       \
+    X(tn_block_kernels, blocks, AVX_NEON)   \
     X(tn_cast_kernels, cast, AVX_NEON)      \
     X(tn_quant_kernels, quantize, AVX)      \
     X(tn_reorder_kernels, reorder, AVX)     \

@@ -9,9 +9,12 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "kernels/blocks/neighbours.h"
+#include "kernels/stream.h"
 #include "tensor/array.h"
 
-#define PREFIX "ggml:"
+enum { CHUNK = 1 << 14 };       /* values that are read at once to find the mean square of a row */
+
+#define PREFIX TN_BLOCK_PREFIX
 
 /* --- datatypes ------------------------------------------------------------------- */
 
@@ -68,12 +71,6 @@ static tn_status shapes(const tn_datatype *d, uint32_t rank, const int64_t *shap
     return TN_OK;
 }
 
-static bool needs_importance(tn_block block)
-{
-    return block == TN_BLOCK_IQ2_XXS || block == TN_BLOCK_IQ2_XS || block == TN_BLOCK_IQ1_S ||
-           block == TN_BLOCK_IQ2_S || block == TN_BLOCK_IQ3_XXS || block == TN_BLOCK_IQ1_M;
-}
-
 static tn_status check(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)
 {
     if (o->unpacked || o->ggml || o->store != TN_UNKNOWN || o->rotation.size || o->rule != TN_SCALE_MAX ||
@@ -81,18 +78,99 @@ static tn_status check(const tn_datatype *d, const tn_quantize_options *o, tn_er
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "%s has one way to be encoded: expected no rounding, scale mode, rotation, dialect or "
                        "layout of codes", d->block->name);
-    if (needs_importance(d->block->block))
-        return tn_fail(err, TN_ERR_UNSUPPORTED,
-                       "%s can only be encoded with importance data, which this version does not read",
-                       d->block->name);
     return TN_OK;
+}
+
+/* --- importance -------------------------------------------------------------------- */
+
+static bool needs_importance(tn_block block, bool none_allowed)
+{
+    if (block == TN_BLOCK_IQ2_XXS || block == TN_BLOCK_IQ2_XS || block == TN_BLOCK_IQ1_S)
+        return true;
+    return !none_allowed &&
+           (block == TN_BLOCK_IQ2_S || block == TN_BLOCK_IQ3_XXS || block == TN_BLOCK_IQ1_M);
+}
+
+/* The values of each matrix: of all but the last two dimensions. */
+static uint64_t matrix_rows(uint32_t rank, const int64_t *shape)
+{
+    return rank > 1 ? (uint64_t)shape[rank - 2] : 1;
+}
+
+tn_status tn_check_importance(const tn_datatype *d, const tn_quantize_options *o, uint32_t rank,
+                              const int64_t *shape, tn_error *err)
+{
+    if (!o->importance) {
+        if (!d->block || !needs_importance(d->block->block, o->no_importance))
+            return TN_OK;
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_IMPORTANCE, NULL,
+                         "%s can only be encoded with importance data", d->block->name);
+    }
+    if (!d->block)
+        return tn_fail(err, TN_ERR_ARGUMENT, "importance data is for block types but found %s", d->text);
+    uint64_t row = rank ? (uint64_t)shape[rank - 1] : 1, matrices = 1;
+    for (uint32_t i = 0; i + 2 < rank; i++)
+        matrices *= (uint64_t)shape[i];
+    if (o->nimportance != row && o->nimportance != row * matrices)
+        return tn_fail(err, TN_ERR_ARGUMENT,
+                       "expected importance data for %llu columns of %llu matrices but found %llu numbers",
+                       (unsigned long long)row, (unsigned long long)matrices,
+                       (unsigned long long)o->nimportance);
+    return TN_OK;
+}
+
+/* Whether importance is weighed against the mean square of the whole row; else of a block. */
+static bool needs_mean_squares(const tn_scaled_plan *p)
+{
+    tn_block block = p->d->block->block;
+    return p->o.importance && (block == TN_BLOCK_Q4_0 || block == TN_BLOCK_Q4_1 ||
+                               block == TN_BLOCK_Q5_0 || block == TN_BLOCK_Q5_1);
+}
+
+static uint64_t row_of(const tn_scaled_plan *p)
+{
+    return (uint64_t)p->shape[p->rank - 1];
+}
+
+/* Of row `number`: a sum in the order of the values, as ggml has it. */
+static tn_status find_mean_square(void *context, uint64_t number, tn_pool_use use, tn_error *err)
+{
+    const tn_scaled_job *j = context;
+    tn_scaled_scratch *w = &j->scratches[use.scratch];
+    uint64_t row = row_of(&j->plan), first = number * row;
+    float sum = 0;
+    for (uint64_t at = 0; at < row; at += CHUNK) {
+        size_t n = (size_t)tn_min_u64(row - at, CHUNK);
+        TN_TRY(tn_job_open_values(j, w, &j->results[use.result], first + at, n, err));
+        const float *x = tn_job_floats(j, w, first + at, n);
+        for (size_t i = 0; i < n; i++)
+            sum += x[i] * x[i];
+    }
+    ((float *)j->state)[number] = sum / (float)row;
+    return TN_OK;
+}
+
+static tn_status find_mean_squares(tn_scaled_job *j, tn_error *err)
+{
+    const tn_ordered task = { .work = find_mean_square, .context = j };
+    uint64_t rows = j->plan.count / row_of(&j->plan);
+    TN_TRY(tn_job_workers(j, err));
+    TN_NEED(j->state = calloc((size_t)rows, sizeof(float)), err);
+    return tn_pool_run(j->work->pool, rows, &task, err);
+}
+
+static void end(tn_scaled_job *j)
+{
+    free(j->state);
 }
 
 /* --- encoding ---------------------------------------------------------------------- */
 
 static tn_status prepare(tn_scaled_job *j, tn_error *err)
 {
-    return tn_block_prepare(j->plan.d->block->block) ? TN_OK : tn_fail_nomem(err);
+    const tn_scaled_plan *p = &j->plan;
+    TN_NEED(tn_block_prepare(p->d->block->block), err);
+    return p->count && needs_mean_squares(p) ? find_mean_squares(j, err) : TN_OK;
 }
 
 static tn_status refuse_value(const tn_scaled_job *j, uint64_t element, float value, tn_error *err)
@@ -154,6 +232,23 @@ static tn_status check_scales(const tn_scaled_job *j, const tn_job_block *b, tn_
     return TN_OK;
 }
 
+/* Encodes the blocks of each row with the importance of its columns. */
+static void encode_rows(const tn_scaled_job *j, const tn_job_block *b)
+{
+    const tn_scaled_plan *p = &j->plan;
+    const tn_block_info *info = p->d->block;
+    const uint64_t row = row_of(p), rows = matrix_rows(p->rank, p->shape);
+    const float *mean_squares = j->state;
+    for (size_t at = 0, n; at < b->n; at += n) {
+        uint64_t number = (b->first + at) / row, column = (b->first + at) % row;
+        uint64_t matrix = p->o.nimportance > row ? number / rows : 0;
+        n = (size_t)tn_min_u64(b->n - at, row - column);
+        tn_block_kernels_get()->encode[info->block](
+            b->x + at, p->o.importance + matrix * row + column, mean_squares ? mean_squares[number] : 0,
+            n / info->values, b->codes + at / info->values * info->bytes);
+    }
+}
+
 static tn_status encode(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f, uint64_t batch,
                         uint64_t piece, tn_error *err)
 {
@@ -161,7 +256,10 @@ static tn_status encode(const tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_
     tn_job_block b = tn_job_block_of(j, w, batch);
     (void)piece;
     TN_TRY(take_values(j, w, &b, err));
-    tn_block_kernels_get()->encode[info->block](b.x, NULL, 0, b.n / info->values, b.codes);
+    if (j->plan.o.importance)
+        encode_rows(j, &b);
+    else
+        tn_block_kernels_get()->encode[info->block](b.x, NULL, 0, b.n / info->values, b.codes);
     TN_TRY(check_scales(j, &b, err));
     tn_job_decode_block(j, w, f, &b);
     return TN_OK;
@@ -175,21 +273,32 @@ static tn_status open_values(tn_part_values *v, tn_error *err)
     return TN_OK;
 }
 
+/* Whole blocks. */
+static void read_blocks(const tn_block_info *info, const uint8_t *blocks, size_t n, float *y, bool stream)
+{
+    const tn_block_kernels *k = tn_block_kernels_get();
+    if (!stream || (uintptr_t)y % 16) {
+        k->decode[info->block](blocks, n, y);
+        return;
+    }
+    k->stream[info->block](blocks, n, y);
+    tn_stream_fence();
+}
+
 /* A range may begin and end inside a block. */
 static void read_values(const tn_part_values *v, uint64_t first, size_t n, float *y)
 {
     const tn_block_info *info = v->plan->d->block;
     const tn_scaled_field *data = &v->plan->data;
-    const tn_block_decode_fn decode = tn_block_kernels_get()->decode[info->block];
     while (n > 0) {
         size_t skip = (size_t)(first % info->values), some = n / info->values * info->values;
         const uint8_t *blocks = data->data + (first / info->values * info->bytes - data->from);
         if (!skip && some) {
-            decode(blocks, some / info->values, y);
+            read_blocks(info, blocks, some / info->values, y, v->stream);
         } else {
             float values[TN_BLOCK_VALUES];
             some = (size_t)tn_min_u64(n, info->values - skip);
-            decode(blocks, 1, values);
+            read_blocks(info, blocks, 1, values, false);
             memcpy(y, values + skip, some * sizeof *y);
         }
         first += some;
@@ -200,5 +309,5 @@ static void read_values(const tn_part_values *v, uint64_t first, size_t n, float
 
 const tn_quantizer tn_block_quantizer = {
     .name = "ggml", .is_text = is_text, .parse = parse, .shapes = shapes, .check = check,
-    .prepare = prepare, .encode = encode, .open = open_values, .read = read_values,
+    .prepare = prepare, .encode = encode, .end = end, .open = open_values, .read = read_values,
 };

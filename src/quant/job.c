@@ -260,6 +260,7 @@ tn_status tn_scaled_job_new(const tn_scaled_work *work, job **out, tn_error *err
     *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p),
                 .rotates = tn_scaled_rotates(p), .by_items = work->by_items };
     j->wants_values = tn_dtype_get(work->dst_type) && (work->dst || j->by_items);
+    TN_TRY(tn_check_importance(p->d, &p->o, p->rank, p->shape, err));
     if (!p->count)
         return TN_OK;
     clear_parts(j);

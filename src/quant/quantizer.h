@@ -58,6 +58,11 @@ static inline tn_status tn_quantizer_check(const tn_datatype *d, const tn_quanti
     return d->quantizer->check(d, o, err);
 }
 
+/* Whether the options have the importance data that the datatype needs, and it fits the shape
+ * (block_quantizer.c). */
+tn_status tn_check_importance(const tn_datatype *d, const tn_quantize_options *o, uint32_t rank,
+                              const int64_t *shape, tn_error *err);
+
 /* Encodes work->src into the parts, decodes the codes into work->dst, adds to the report (run.c). */
 tn_status tn_quantizer_encode(const tn_scaled_work *work, tn_error *err);
 

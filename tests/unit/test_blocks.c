@@ -27,8 +27,10 @@ static void each_sample(const char *op, void (*check)(const sample *, const tn_b
     memset(&before, 0, sizeof before);
     for (size_t l = 0; l < sizeof levels / sizeof *levels; l++) {
         size_t n = 0;
+        if ((levels[l] & tn_cpu_detect()) != levels[l])
+            continue;
         tn_block_kernels_init(&k, levels[l]);
-        if ((levels[l] & tn_cpu_detect()) != levels[l] || memcmp(&k, &before, sizeof k) == 0)
+        if (memcmp(&k, &before, sizeof k) == 0)
             continue;
         before = k;
         FILE *f = fopen(QUANTS "/index.tsv", "r");
@@ -174,7 +176,7 @@ static void what_has_no_code_is_refused(void)
     x[300] = 3e38f;
     check_status(quantize("q4_K", x, 256, out, TN_NAN_ZERO, &err), &err, TN_ERR_LOSS, "begins with element [1, 0]");
     check_status(quantize("q4_K", x, 100, out, TN_NAN_ZERO, &err), &err, TN_ERR_ARGUMENT, "cast it to q5_0");
-    check_status(quantize("iq2_xxs", x, 256, out, TN_NAN_ZERO, &err), &err, TN_ERR_UNSUPPORTED, "importance");
+    check_status(quantize("iq2_xxs", x, 256, out, TN_NAN_ZERO, &err), &err, TN_ERR_ARGUMENT, "importance");
 }
 
 static void names_are_found_in_any_case(void)

@@ -1,31 +1,17 @@
 /* kernels/blocks/encode.c - encoding block types of one scale: the definition. */
-#include "kernels/blocks/encode.h"
-
-/* Low codes of the first half of 32 values, high ones of the second. */
-static void put_nibbles(uint8_t *qs, const uint8_t *codes)
-{
-    for (unsigned j = 0; j < 16; j++)
-        qs[j] = (uint8_t)((codes[j] & 15) | codes[j + 16] << 4);
-}
-
-/* The fifth bits. */
-static void put_high_bits(uint8_t *p, const uint8_t *codes)
-{
-    uint32_t high = 0;
-    for (unsigned e = 0; e < 32; e++)
-        high |= (uint32_t)(codes[e] >> 4 & 1) << e;
-    put32(p, high);
-}
+#include "kernels/blocks/encode_fp4.h"
 
 /* ---- 4 and 5 bits ---- */
 
 /* Codes of 32 values around N, and their scale. */
-static float codes_around(const float *x, const float *q, float mean_square, int N, uint8_t *codes)
+static float encode_around(const float *x, const float *q, float mean_square, int N, uint8_t *codes)
 {
     float w[32];
     if (q) {
         weigh(x, q, mean_square, 32, w);
-        return tn_search_symmetric(x, w, 32, N, codes);
+        tn_found found = tn_search_symmetric(x, w, 32, N);
+        codes_around(x, 32, N, found.inverse, codes);
+        return found.scale;
     }
     float d = first_largest(x, 32) / -(float)N, id = inverse(d);
     for (unsigned e = 0; e < 32; e++) {
@@ -36,16 +22,17 @@ static float codes_around(const float *x, const float *q, float mean_square, int
 }
 
 /* The same from a minimum on. */
-static float codes_above(const float *x, const float *q, float mean_square, int N, uint8_t *codes, float *min)
+static float encode_above(const float *x, const float *q, float mean_square, int N, uint8_t *codes,
+                          float *min)
 {
-    const tn_search_range range = { .N = N, .trials = 36, .first = -0.9f, .step = 0.05f,
-                                    .is_weighted = true };
     float w[32], low = x[0], high = x[0];
     if (q) {
+        tn_search_range range = TN_RANGE_32(N);
         weigh(x, q, mean_square, 32, w);
-        float d = tn_search_affine(x, w, 32, &range, codes, min);
-        *min = -*min;
-        return d;
+        tn_found found = tn_search_affine(x, w, 32, &range);
+        codes_above(x, 32, N, found.inverse, found.from, codes);
+        *min = -found.min;
+        return found.scale;
     }
     for (unsigned e = 1; e < 32; e++) {
         low = x[e] < low ? x[e] : low;
@@ -63,14 +50,14 @@ static float codes_above(const float *x, const float *q, float mean_square, int 
 static void q4_0_block(const float *x, const float *q, float mean_square, uint8_t *b)
 {
     uint8_t codes[32];
-    put_half(b, codes_around(x, q, mean_square, 8, codes));
+    put_half(b, encode_around(x, q, mean_square, 8, codes));
     put_nibbles(b + 2, codes);
 }
 
 static void q5_0_block(const float *x, const float *q, float mean_square, uint8_t *b)
 {
     uint8_t codes[32];
-    put_half(b, codes_around(x, q, mean_square, 16, codes));
+    put_half(b, encode_around(x, q, mean_square, 16, codes));
     put_high_bits(b + 2, codes);
     put_nibbles(b + 6, codes);
 }
@@ -79,7 +66,7 @@ static void q4_1_block(const float *x, const float *q, float mean_square, uint8_
 {
     uint8_t codes[32];
     float min;
-    put_half(b, codes_above(x, q, mean_square, 15, codes, &min));
+    put_half(b, encode_above(x, q, mean_square, 15, codes, &min));
     put_half(b + 2, min);
     put_nibbles(b + 4, codes);
 }
@@ -88,7 +75,7 @@ static void q5_1_block(const float *x, const float *q, float mean_square, uint8_
 {
     uint8_t codes[32];
     float min;
-    put_half(b, codes_above(x, q, mean_square, 31, codes, &min));
+    put_half(b, encode_above(x, q, mean_square, 31, codes, &min));
     put_half(b + 2, min);
     put_high_bits(b + 4, codes);
     put_nibbles(b + 8, codes);
@@ -209,59 +196,13 @@ static void tq2_0_block(const float *x, const float *q, float mean_square, uint8
 
 /* ---- 4-bit floats ---- */
 
-/* The first code with the least distance. */
-static unsigned fp4_code(float x, float d)
-{
-    unsigned best = 0;
-    float least = fabsf((float)tn_block_fp4[0] * d - x);
-    for (unsigned i = 1; i < 16; i++) {
-        float e = fabsf((float)tn_block_fp4[i] * d - x);
-        if (e < least) {
-            least = e;
-            best = i;
-        }
-    }
-    return best;
-}
-
-/* The exponent as a float32 logarithm has it: it rounds the largest numbers below a power of two up. */
-static int log2_of(float a)
-{
-    static const struct { int low, high; uint32_t n; } rounded[] = {
-        { -2, 1, 0 }, { -4, 3, 1 }, { -8, 7, 2 }, { -16, 15, 5 }, { -32, 31, 11 }, { -64, 63, 22 },
-        { -127, 127, 44 },
-    };
-    uint32_t bits = tn_float_bits(a);
-    int exponent = (int)(bits >> 23) - 127;
-    unsigned i = 0;
-    while (exponent < rounded[i].low || exponent > rounded[i].high)
-        i++;
-    return exponent + ((bits & 0x7fffff) >= 0x800000 - rounded[i].n);
-}
-
 static void mxfp4_block(const float *x, const float *q, float mean_square, uint8_t *b)
 {
-    float most = fabsf(first_largest(x, 32));
-    int e = most != 0 ? log2_of(most) + 125 : 0;
     (void)q, (void)mean_square;
-    b[0] = (uint8_t)(e > 0 ? e : 0);
+    b[0] = mx_code(fabsf(first_largest(x, 32)));
     float d = mx_scale(b[0]);
     for (unsigned j = 0; j < 16; j++)
         b[1 + j] = (uint8_t)(fp4_code(x[j], d) | fp4_code(x[j + 16], d) << 4);
-}
-
-/* A scale without a sign: 4 bits of exponent, 3 of mantissa, rounded half up; 448 from 256 on. */
-static uint8_t nv_code(float v)
-{
-    uint32_t bits = tn_float_bits(v);
-    int exponent = (int)(bits >> 23) - 120;
-    uint32_t mantissa = (bits >> 20 & 7) + (bits >> 19 & 1);
-    if (!(v > 0))
-        return 0;
-    if (exponent <= 0)
-        return (uint8_t)clamp(cut(v * 512 + 0.5f), 0, 7);
-    exponent += mantissa > 7;
-    return exponent >= 15 ? 0x7e : (uint8_t)((unsigned)exponent << 3 | (mantissa & 7));
 }
 
 static void nvfp4_block(const float *x, const float *q, float mean_square, uint8_t *b)
@@ -269,7 +210,7 @@ static void nvfp4_block(const float *x, const float *q, float mean_square, uint8
     (void)q, (void)mean_square;
     for (unsigned s = 0; s < 4; s++, x += 16) {
         b[s] = nv_code(fabsf(first_largest(x, 16)) / 6);
-        float d = tn_nv_scale(b[s]);
+        float d = nv_scale(b[s]);
         for (unsigned j = 0; j < 8; j++)
             b[4 + 8 * s + j] = (uint8_t)(fp4_code(x[j], d) | fp4_code(x[j + 8], d) << 4);
     }

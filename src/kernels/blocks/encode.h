@@ -97,13 +97,52 @@ INLINE void weigh(const float *x, const float *q, float mean_square, unsigned n,
         w[i] = q[i] * sqrtf(mean_square + x[i] * x[i]);
 }
 
+/* ---- codes of 32 values ---- */
+
+/* Low codes of the first half of 32 values, high ones of the second. */
+INLINE void put_nibbles(uint8_t *qs, const uint8_t *codes)
+{
+    for (unsigned j = 0; j < 16; j++)
+        qs[j] = (uint8_t)((codes[j] & 15) | codes[j + 16] << 4);
+}
+
+/* The fifth bits. */
+INLINE void put_high_bits(uint8_t *p, const uint8_t *codes)
+{
+    uint32_t high = 0;
+    for (unsigned e = 0; e < 32; e++)
+        high |= (uint32_t)(codes[e] >> 4 & 1) << e;
+    put32(p, high);
+}
+
 /* ---- searches (search.c) ---- */
 
-/* Codes -N to N - 1, stored with N added; w NULL: x * x.  Returns the scale. */
-float tn_search_symmetric(const float *x, const float *w, unsigned n, int N, uint8_t *codes);
+/* What a search found: values are scale * code - min.  Its own codes follow from the rest. */
+typedef struct tn_found {
+    float scale, min;
+    float inverse, from;        /* see codes_around() and codes_above() */
+} tn_found;
 
-/* The same for codes -4 to 3, by changing one code at a time. */
-float tn_search_q3(const float *x, unsigned n, uint8_t *codes);
+/* Codes -N to N - 1 with N added; an inverse of 0: there is nothing, and all codes are 0. */
+INLINE void codes_around(const float *x, unsigned n, int N, float inverse_scale, uint8_t *codes)
+{
+    memset(codes, 0, n);
+    for (unsigned i = 0; i < n && inverse_scale != 0; i++)
+        codes[i] = (uint8_t)(clamp(near(inverse_scale * x[i]), -N, N - 1) + N);
+}
+
+/* Codes 0 to N of what is above `from`. */
+INLINE void codes_above(const float *x, unsigned n, int N, float inverse_scale, float from, uint8_t *codes)
+{
+    for (unsigned i = 0; i < n; i++)
+        codes[i] = (uint8_t)clamp(near(inverse_scale * (x[i] - from)), 0, N);
+}
+
+/* Codes around 0; w NULL: x * x. */
+tn_found tn_search_symmetric(const float *x, const float *w, unsigned n, int N);
+
+/* The same for codes l of -4 to 3, by changing one at a time.  Returns the scale. */
+float tn_search_q3(const float *x, unsigned n, float *l);
 
 /* How codes 0 to N with a minimum are searched for. */
 typedef struct tn_search_range {
@@ -113,11 +152,12 @@ typedef struct tn_search_range {
     bool  by_magnitude;         /* the error is one of magnitudes, not of squares */
 } tn_search_range;
 
-/* Values are scale * code - *min. */
-float tn_search_affine(const float *x, const float *w, unsigned n, const tn_search_range *r, uint8_t *codes,
-                       float *min);
+/* Of blocks of 32 values with importance. */
+#define TN_RANGE_32(N_) { .N = (N_), .trials = 36, .first = -0.9f, .step = 0.05f, .is_weighted = true }
 
-/* Codes 0 to N of numbers that are not negative. */
+tn_found tn_search_affine(const float *x, const float *w, unsigned n, const tn_search_range *r);
+
+/* Codes 0 to N of numbers that are not negative.  Returns the scale. */
 float tn_search_positive(const float *x, const float *w, unsigned n, int N, uint8_t *codes);
 
 /* Calls NAME_block() for each block. */

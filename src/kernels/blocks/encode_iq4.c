@@ -1,31 +1,13 @@
 /* kernels/blocks/encode_iq4.c - encoding iq4_nl and iq4_xs: the definition. */
-#include "kernels/blocks/encode.h"
+#include "kernels/blocks/encode_iq4.h"
 
-enum { SIZE = 32 };             /* of a sub-block */
-
-/* The code of the nearest value; of two the upper. */
-static unsigned nearest(float v)
-{
-    unsigned low = 0, high = 15;
-    if (v <= (float)tn_block_iq4[0])
-        return 0;
-    if (v >= (float)tn_block_iq4[15])
-        return 15;
-    while (high - low > 1) {
-        unsigned middle = (low + high) / 2;
-        if (v < (float)tn_block_iq4[middle])
-            high = middle;
-        else
-            low = middle;
-    }
-    return v - (float)tn_block_iq4[low] < (float)tn_block_iq4[high] - v ? low : high;
-}
+enum { SIZE = TN_IQ4_SIZE };
 
 static void try_scale(const float *x, const float *w, float inverse_scale, float *A, float *B)
 {
     *A = *B = 0;
     for (unsigned e = 0; e < SIZE; e++) {
-        float q = (float)tn_block_iq4[nearest(inverse_scale * x[e])];
+        float q = (float)tn_block_iq4[nearest_iq4(inverse_scale * x[e])];
         *A += w[e] * q * x[e];
         *B += w[e] * q * q;
     }
@@ -53,38 +35,19 @@ static float find_scale(const float *x, const float *q, float mean_square)
     return d;
 }
 
-static void put_codes(const float *x, float inverse_scale, uint8_t *qs)
-{
-    for (unsigned j = 0; j < 16; j++)
-        qs[j] = (uint8_t)(nearest(inverse_scale * x[j]) | nearest(inverse_scale * x[j + 16]) << 4);
-}
-
 static void iq4_nl_block(const float *x, const float *q, float mean_square, uint8_t *b)
 {
-    float d = find_scale(x, q, sum_squares(x, SIZE) * (2.0f / SIZE));
     (void)mean_square;
-    put_half(b, d);
-    put_codes(x, inverse(d), b + 2);
+    put_iq4_nl(x, find_scale(x, q, sum_squares(x, SIZE) * (2.0f / SIZE)), b);
 }
 
 static void iq4_xs_block(const float *x, const float *q, float mean_square, uint8_t *b)
 {
-    float scale[8], mean = sum_squares(x, 256) * (2.0f / 256);
-    unsigned high = 0;
-    (void)mean_square;
+    float scale[8];
+    mean_square = sum_squares(x, 256) * (2.0f / 256);
     for (unsigned s = 0; s < 8; s++)
-        scale[s] = find_scale(x + SIZE * s, q ? q + SIZE * s : NULL, mean);
-    float d = -first_largest(scale, 8) / 32, id = inverse(d);
-    put_half(b, d);
-    memset(b + 4, 0, 4);
-    for (unsigned s = 0; s < 8; s++) {
-        int l = clamp(near(id * scale[s]), -32, 31);
-        put_codes(x + SIZE * s, inverse(d * (float)l), b + 8 + 16 * s);
-        unsigned code = (unsigned)(l + 32);
-        b[4 + s / 2] |= (uint8_t)((code & 15) << 4 * (s % 2));
-        high |= code >> 4 << 2 * s;
-    }
-    put16(b + 2, high);
+        scale[s] = find_scale(x + SIZE * s, q ? q + SIZE * s : NULL, mean_square);
+    put_iq4_xs(x, scale, b);
 }
 
 ENCODE_EACH(iq4_nl, 32, 18)

@@ -17,7 +17,7 @@ typedef struct grid {
     unsigned distances;         /* so many different ones are near */
 } grid;
 
-enum { MOST_POINTS = 2048, MOST_DISTANCE = 4 * 49 };
+enum { MOST_POINTS = 2048 };    /* no distance is above 4 * 49 */
 
 static unsigned level_of(const grid *g, unsigned vector, unsigned i)
 {
@@ -32,32 +32,60 @@ static bool has_levels(const grid *g, unsigned vector)
     return has;
 }
 
-static unsigned distance(const grid *g, unsigned a, unsigned b)
+/* The squared distance of each point along each dimension, from each level. */
+typedef struct squares {
+    uint8_t of[8][8][MOST_POINTS];
+} squares;
+
+static void set_squares(const grid *g, squares *s)
 {
-    unsigned sum = 0;
-    for (unsigned i = 0; i < g->group; i++) {
-        int d = (int)level_of(g, a, i) - (int)level_of(g, b, i);
-        sum += (unsigned)(d * d);
+    for (unsigned i = 0; i < g->group; i++)
+        for (unsigned level = 0; level < g->levels; level++)
+            for (unsigned k = 0; k < g->points; k++) {
+                int d = (int)level_of(g, g->point[k], i) - (int)level;
+                s->of[i][level][k] = (uint8_t)(d * d);
+            }
+}
+
+/* The least distance that is not below `from`. */
+static unsigned next_distance(const uint8_t *far, unsigned n, unsigned from)
+{
+    uint8_t least = UINT8_MAX;
+    for (unsigned k = 0; k < n; k++) {
+        uint8_t above = (uint8_t)(far[k] - from);       /* nearer ones wrap around */
+        least = above < least ? above : least;
     }
-    return sum;
+    return from + least;
 }
 
 /* Appends the points near a vector, by distance and then by number. */
-static void put_near(const grid *g, unsigned vector, tn_buf *list)
+static void put_near(const grid *g, const squares *s, unsigned vector, tn_buf *list)
 {
-    uint16_t count[MOST_DISTANCE + 1] = { 0 }, far[MOST_POINTS], n = 0;
-    for (unsigned k = 0; k < g->points; k++)
-        count[far[k] = (uint16_t)distance(g, vector, g->point[k])]++;
-    unsigned least = 0, end = 0;
-    for (unsigned found = 0; found < g->distances; end++) {
-        found += count[end] > 0;
-        n = (uint16_t)(n + count[end]);
+    uint8_t far[MOST_POINTS];
+    uint16_t found[MOST_POINTS], last = 0;
+    unsigned limit = 0, n = 0;
+    memset(far, 0, sizeof far);
+    for (unsigned i = 0; i < g->group; i++) {
+        const uint8_t *own = s->of[i][level_of(g, vector, i)];
+        for (unsigned k = 0; k < g->points; k++)
+            far[k] = (uint8_t)(far[k] + own[k]);
     }
-    tn_buf_put(list, &n, sizeof n);
-    for (; least < end; least++)
-        for (uint16_t k = 0; k < g->points && count[least]; k++)
-            if (far[k] == least)
-                tn_buf_put(list, &k, sizeof k);
+    for (unsigned t = 0; t < g->distances; t++)
+        limit = next_distance(far, g->points, limit) + 1;
+    for (unsigned k = 0; k < g->points; k++) {
+        found[n] = (uint16_t)k;
+        n += far[k] < limit;
+    }
+    uint16_t count = (uint16_t)n;
+    tn_buf_put(list, &count, sizeof count);
+    for (unsigned distance = 0; distance < limit; distance++)
+        for (unsigned k = 0; k < n; k++)
+            if (far[found[k]] == distance) {
+                last = g->point[found[k]];
+                tn_buf_put(list, &last, sizeof last);
+            }
+    for (; n % TN_NEAR_PAD; n++)
+        tn_buf_put(list, &last, sizeof last);
 }
 
 static bool fill(const grid *g, tn_neighbours *t)
@@ -65,16 +93,21 @@ static bool fill(const grid *g, tn_neighbours *t)
     unsigned vectors = 1u << g->bits * g->group;
     tn_buf list = { 0 };
     int32_t *number = malloc(vectors * sizeof *number);
+    squares *s = malloc(sizeof *s);
     for (unsigned v = 0; v < vectors && number; v++)
         number[v] = -1;
     for (unsigned k = 0; k < g->points && number; k++)
         number[g->point[k]] = (int32_t)k;
-    for (unsigned v = 0; v < vectors && number && !list.bad; v++)
+    if (s)
+        set_squares(g, s);
+    for (unsigned v = 0; v < vectors && number && s && !list.bad; v++)
         if (number[v] < 0 && has_levels(g, v)) {
             number[v] = -1 - (int32_t)(list.size / sizeof(uint16_t));
-            put_near(g, v, &list);
+            put_near(g, s, v, &list);
         }
-    if (!number || list.bad) {
+    bool done = number && s && !list.bad;
+    free(s);
+    if (!done) {
         free(number);
         tn_buf_free(&list);
         return false;

@@ -84,22 +84,11 @@ static void mxfp4_block(const uint8_t *b, float *y)
         y[e] = (float)tn_block_fp4[nibble(b[1 + e % 16], e / 16)] * d;
 }
 
-/* Half of the scale: bias 7, no sign; 0x7f is no NaN but 0, and the sign bit counts for nothing but that. */
-float tn_nv_scale(uint8_t code)
-{
-    unsigned exponent = code >> 3 & 15u, mantissa = code & 7u;
-    if (code == 0 || code == 0x7f)
-        return 0;
-    if (!exponent)
-        return (float)mantissa * 0x1p-10f;
-    return tn_float_of((exponent + 119) << 23 | mantissa << 20);
-}
-
 static void nvfp4_block(const uint8_t *b, float *y)
 {
     for (unsigned e = 0; e < 64; e++) {
         unsigned s = e / 16, j = e % 16;
-        y[e] = (float)tn_block_fp4[nibble(b[4 + 8 * s + j % 8], j / 8)] * tn_nv_scale(b[s]);
+        y[e] = (float)tn_block_fp4[nibble(b[4 + 8 * s + j % 8], j / 8)] * nv_scale(b[s]);
     }
 }
 
@@ -231,6 +220,7 @@ void tn_block_kernels_init_scalar(tn_block_kernels *k)
         },
     };
     tn_block_kernels_init_grids(k);
+    memcpy(k->stream, k->decode, sizeof k->stream);
     tn_block_kernels_init_encode(k);
     tn_block_kernels_init_encode_k(k);
     tn_block_kernels_init_encode_iq4(k);

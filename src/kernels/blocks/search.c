@@ -18,29 +18,27 @@ static void try_symmetric(const float *x, const float *w, unsigned n, int N, flo
     }
 }
 
-float tn_search_symmetric(const float *x, const float *w, unsigned n, int N, uint8_t *codes)
+tn_found tn_search_symmetric(const float *x, const float *w, unsigned n, int N)
 {
-    float max = first_largest(x, n), A, B, best_inverse = -(float)N / max;
-    if (fabsf(max) < TN_GROUP_TINY) {
-        memset(codes, 0, n);
-        return 0;
-    }
-    try_symmetric(x, w, n, N, best_inverse, &A, &B);
-    float scale = B != 0 ? A / B : 0, best = scale * A;
+    float max = first_largest(x, n), A, B;
+    if (fabsf(max) < TN_GROUP_TINY)
+        return (tn_found){ .scale = 0 };
+    tn_found found = { .inverse = -(float)N / max };
+    try_symmetric(x, w, n, N, found.inverse, &A, &B);
+    found.scale = B != 0 ? A / B : 0;
+    float best = found.scale * A;
     for (int k = -9; k <= 9; k++) {
         float inverse_scale = -((float)N + 0.1f * (float)k) / max;
         if (k == 0)
             continue;
         try_symmetric(x, w, n, N, inverse_scale, &A, &B);
         if (B > 0 && A * A > best * B) {
-            scale = A / B;
-            best = scale * A;
-            best_inverse = inverse_scale;
+            found.scale = A / B;
+            found.inverse = inverse_scale;
+            best = found.scale * A;
         }
     }
-    for (unsigned i = 0; i < n; i++)
-        codes[i] = (uint8_t)(clamp(near(best_inverse * x[i]), -N, N - 1) + N);
-    return scale;
+    return found;
 }
 
 /* Sums of all codes but one. */
@@ -63,18 +61,18 @@ static bool is_better(const sums *a, const sums *than)
     return a->A * a->A * than->B > than->A * than->A * a->B;
 }
 
-float tn_search_q3(const float *x, unsigned n, uint8_t *codes)
+float tn_search_q3(const float *x, unsigned n, float *l)
 {
     enum { N = 4 };
     float max = first_largest(x, n);
-    int8_t l[TN_BLOCK_VALUES];
     sums all = { 0, 0 };
-    memset(codes, 0, n);
+    for (unsigned i = 0; i < n; i++)
+        l[i] = -N;
     if (fabsf(max) < TN_GROUP_TINY)
         return 0;
     for (unsigned i = 0; i < n; i++) {
-        l[i] = (int8_t)clamp(near(-(float)N / max * x[i]), -N, N - 1);
-        all = with(&all, x[i] * x[i], x[i], (float)l[i]);
+        l[i] = (float)clamp(near(-(float)N / max * x[i]), -N, N - 1);
+        all = with(&all, x[i] * x[i], x[i], l[i]);
     }
     for (unsigned pass = 0, changed = 1; pass < PASSES && changed; pass++) {
         changed = 0;
@@ -83,17 +81,15 @@ float tn_search_q3(const float *x, unsigned n, uint8_t *codes)
             sums rest = without(&all, w, x[i], l[i]);
             if (!(rest.A > 0))
                 continue;
-            int new = clamp(near(x[i] * rest.B / rest.A), -N, N - 1);
-            sums other = with(&rest, w, x[i], (float)new);
+            float new = (float)clamp(near(x[i] * rest.B / rest.A), -N, N - 1);
+            sums other = with(&rest, w, x[i], new);
             if (new == l[i] || !(other.B > 0) || !is_better(&other, &all))
                 continue;
-            l[i] = (int8_t)new;
+            l[i] = new;
             all = other;
             changed++;
         }
     }
-    for (unsigned i = 0; i < n; i++)
-        codes[i] = (uint8_t)(l[i] + N);
     return all.B > 0 ? all.A / all.B : 0;
 }
 
@@ -112,12 +108,6 @@ static float error_of(const float *x, const float *w, unsigned n, const tn_searc
         error += w[i] * (r->by_magnitude ? fabsf(e) : e * e);
     }
     return error;
-}
-
-static void make_codes(const float *x, unsigned n, int N, float inverse_scale, float min, uint8_t *codes)
-{
-    for (unsigned i = 0; i < n; i++)
-        codes[i] = (uint8_t)clamp(near(inverse_scale * (x[i] - min)), 0, N);
 }
 
 /* The line with the least error of given codes; W and X are the sums of w and of w x.  False: none. */
@@ -142,10 +132,9 @@ static bool fit(const float *x, const float *w, unsigned n, float W, float X, co
     return true;
 }
 
-float tn_search_affine(const float *x, const float *w, unsigned n, const tn_search_range *r, uint8_t *codes,
-                       float *min)
+tn_found tn_search_affine(const float *x, const float *w, unsigned n, const tn_search_range *r)
 {
-    uint8_t trial[TN_BLOCK_VALUES];
+    uint8_t codes[TN_BLOCK_VALUES];
     float max = x[0], W = w[0], X = w[0] * x[0];
     line best = { 0, x[0] };
     for (unsigned i = 1; i < n; i++) {
@@ -157,29 +146,30 @@ float tn_search_affine(const float *x, const float *w, unsigned n, const tn_sear
     if (best.min > 0)
         best.min = 0;
     bool is_flat = r->is_weighted ? max <= best.min : max == best.min;
-    *min = -best.min;
-    memset(codes, 0, n);
+    tn_found found = { .min = -best.min, .from = best.min };
     if (is_flat)
-        return 0;
-    float inverse_scale = (float)r->N / (max - best.min);
-    best.scale = 1 / inverse_scale;
-    make_codes(x, n, r->N, inverse_scale, best.min, codes);
+        return found;
+    found.inverse = (float)r->N / (max - best.min);
+    best.scale = 1 / found.inverse;
+    codes_above(x, n, r->N, found.inverse, best.min, codes);
     float least = error_of(x, w, n, r, best, codes);
     for (int k = 0; k <= r->trials; k++) {
         line s;
-        inverse_scale = (r->first + r->step * (float)k + (float)r->N) / (max - best.min);
-        make_codes(x, n, r->N, inverse_scale, best.min, trial);
-        if (!fit(x, w, n, W, X, trial, &s))
+        float inverse_scale = (r->first + r->step * (float)k + (float)r->N) / (max - best.min);
+        codes_above(x, n, r->N, inverse_scale, best.min, codes);
+        if (!fit(x, w, n, W, X, codes, &s))
             continue;
-        float error = error_of(x, w, n, r, s, trial);
+        float error = error_of(x, w, n, r, s, codes);
         if (error < least) {
             least = error;
+            found.inverse = inverse_scale;
+            found.from = best.min;
             best = s;
-            memcpy(codes, trial, n);
         }
     }
-    *min = -best.min;
-    return best.scale;
+    found.scale = best.scale;
+    found.min = -best.min;
+    return found;
 }
 
 /* ---- codes from 0 ---- */

@@ -19,6 +19,7 @@ typedef void (*tn_block_encode_fn)(const float *values, const float *importance,
 
 typedef struct tn_block_kernels {
     tn_block_decode_fn decode[TN_BLOCK_COUNT];
+    tn_block_decode_fn stream[TN_BLOCK_COUNT];  /* past the caches, see tn_stream_fence(); aligned to 16 */
     tn_block_encode_fn encode[TN_BLOCK_COUNT];
 } tn_block_kernels;
 
@@ -31,9 +32,6 @@ extern const uint16_t tn_grid_iq1[2048], tn_grid_iq2_xxs[256], tn_grid_iq2_xs[51
 extern const uint16_t tn_grid_iq3_xxs[256], tn_grid_iq3_s[512];
 
 void tn_block_kernels_init_grids(tn_block_kernels *k);  /* of the scalar level (scalar_grid.c) */
-
-/* Half of what a scale of nvfp4 stands for. */
-float tn_nv_scale(uint8_t code);
 
 /* What 4-bit codes of mxfp4 and nvfp4 stand for, twice; and of iq4_nl and iq4_xs. */
 extern const int8_t tn_block_fp4[16], tn_block_iq4[16];

@@ -17,6 +17,18 @@ INLINE float mx_scale(uint8_t e)
     return tn_float_of(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
 }
 
+/* Half of the scale of nvfp4: bias 7, no sign; 0x7f is no NaN but 0, and the sign bit counts for nothing but
+ * that. */
+INLINE float nv_scale(uint8_t code)
+{
+    unsigned exponent = code >> 3 & 15u, mantissa = code & 7u;
+    if (code == 0 || code == 0x7f)
+        return 0;
+    if (!exponent)
+        return (float)mantissa * 0x1p-10f;
+    return tn_float_of((exponent + 119) << 23 | mantissa << 20);
+}
+
 /* Nibble h (0 low, 1 high) of a byte. */
 INLINE unsigned nibble(uint8_t byte, unsigned h) { return h ? byte >> 4 : byte & 15u; }
 
@@ -40,12 +52,6 @@ INLINE int k3_scale(const uint8_t *sc, unsigned s)
 }
 
 /* The eighth sign makes the number of set bits even. */
-INLINE unsigned signs_of(unsigned seven)
-{
-    unsigned odd = seven ^ seven >> 4;
-    odd ^= odd >> 2;
-    odd ^= odd >> 1;
-    return seven | (odd & 1) << 7;
-}
+INLINE unsigned signs_of(unsigned seven) { return seven | (unsigned)__builtin_parity(seven) << 7; }
 
 #endif

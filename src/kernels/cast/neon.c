@@ -1,44 +1,18 @@
 /* kernels/cast/neon.c - casts with NEON. */
-#include <arm_neon.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-#define LEVEL(name) name##_neon
-
-enum { LANES = 4 };
-typedef uint32_t vu __attribute__((vector_size(16)));
-typedef int32_t  vi __attribute__((vector_size(16)));
-typedef float    vf __attribute__((vector_size(16)));
-typedef vi       vm;
+#include "kernels/neon.h"
 
 static inline vm above(vu a, vu b)         { return (vi)a > (vi)b; }
-static inline vm either(vm a, vm b)        { return a | b; }
 static inline vm both(vm a, vm b)          { return a & b; }
-static inline bool any(vm m)               { return vmaxvq_u32((uint32x4_t)m) != 0; }
 static inline vm differ(vf a, vf b)        { return a != b; }
-static inline vi nearest(vf x)             { return (vi)vcvtnq_s32_f32((float32x4_t)x); }
 static inline vu pick(vm m, vu a, vu b)
 {
     return (vu)vbslq_u32((uint32x4_t)m, (uint32x4_t)a, (uint32x4_t)b);
 }
-static inline vu left(vu v, unsigned n)    { return v << n; }
-static inline vu right(vu v, unsigned n)   { return v >> n; }
 static inline vm outside(vf x, float low, float high) { return ~((x >= low) & (x < high)); }
 
 static inline vf clamp(vf x, float low, float high)
 {
     return (vf)vminq_f32(vdupq_n_f32(high), vmaxq_f32(vdupq_n_f32(low), (float32x4_t)x));
-}
-
-static inline vu narrow16(vu a, vu b)
-{
-    return (vu)vuzp1q_u16((uint16x8_t)a, (uint16x8_t)b);
-}
-
-static inline vu narrow8(const vu v[4])
-{
-    return (vu)vuzp1q_u8((uint8x16_t)narrow16(v[0], v[1]), (uint8x16_t)narrow16(v[2], v[3]));
 }
 
 static inline void widen16(vu v[4], const uint8_t *p)

@@ -1,0 +1,214 @@
+/* kernels/blocks/encode_iq1.h - encoding iq1_s and iq1_m: what all levels share.
+ *
+ * Values of a sub-block are sorted.  The lowest become level 0, those in the middle 1, the highest 2: all
+ * ways to cut them are tried, with levels moved up and moved down by an eighth. */
+#ifndef TN_KERNELS_BLOCKS_ENCODE_IQ1_H
+#define TN_KERNELS_BLOCKS_ENCODE_IQ1_H
+
+#include <float.h>
+
+#include "kernels/blocks/encode.h"
+#include "kernels/blocks/neighbours.h"
+
+enum { IQ1_SUPER = 256, IQ1_MOST = 32 };
+
+/* What levels stand for, moved up and moved down by an eighth. */
+static const float iq1_upper[3] = { -0.875f, 0.125f, 1.125f }, iq1_lower[3] = { -1.125f, -0.125f, 0.875f };
+
+/* A sub-block of n values. */
+typedef struct iq1_state {
+    const float *x;
+    unsigned n;
+    float    w[IQ1_MOST];
+    uint8_t  order[IQ1_MOST];   /* places of the values, lowest first */
+    uint8_t  level[IQ1_MOST];
+    uint16_t point[4];          /* of its groups of 8 */
+    unsigned kind;              /* bit 1: the first half is lower; bit 0: the second is */
+    float    scale;
+} iq1_state;
+
+/* The levels of a half, 0 or 1, of a kind. */
+INLINE const float *iq1_levels_of(unsigned kind, unsigned half)
+{
+    return kind >> (1 - half) & 1 ? iq1_lower : iq1_upper;
+}
+
+INLINE const float *iq1_levels_at(const iq1_state *s, unsigned e)
+{
+    return iq1_levels_of(s->kind, 2 * e / s->n);
+}
+
+/* What value e becomes by the points. */
+INLINE float iq1_value(const iq1_state *s, unsigned e)
+{
+    return iq1_levels_at(s, e)[s->point[e / 8] >> 2 * (e % 8) & 3];
+}
+
+/* ---- cuts ---- */
+
+typedef struct iq1_cut {
+    float    best;
+    int      first, second;     /* below 0: none */
+} iq1_cut;
+
+typedef struct iq1_trial {
+    float    A, B;
+    unsigned kind, first, second;
+} iq1_trial;
+
+/* Takes a trial that is better than the best one. */
+INLINE void take_trial(iq1_state *s, iq1_cut *c, iq1_trial t)
+{
+    if (!(t.B > 0 && t.A * t.A > c->best * t.B))
+        return;
+    s->scale = t.A / t.B;
+    s->kind = t.kind;
+    *c = (iq1_cut){ s->scale * t.A, (int)t.first, (int)t.second };
+}
+
+/* The best of all cuts, compared in order (encode_iq1.c): the levels of all values are moved the same way, or
+ * those of each half by themselves. */
+iq1_cut tn_cut_alike(iq1_state *s);
+iq1_cut tn_cut_by_halves(iq1_state *s);
+
+INLINE void set_levels(iq1_state *s, unsigned first, unsigned second)
+{
+    for (unsigned j = 0; j < s->n; j++) {
+        int level = (j >= first) + (j >= second);
+        s->level[s->order[j]] = (uint8_t)(s->scale < 0 ? 2 - level : level);
+    }
+    if (s->scale < 0) {
+        s->scale = -s->scale;
+        s->kind = 3 - s->kind;
+    }
+}
+
+/* The vector of levels of a group. */
+INLINE unsigned iq1_vector(const iq1_state *s, unsigned group)
+{
+    unsigned u = 0;
+    for (unsigned i = 0; i < 8; i++)
+        u |= (unsigned)s->level[8 * group + i] << 2 * i;
+    return u;
+}
+
+/* Where a point is only near, the scale is found anew. */
+INLINE void refit_scale(iq1_state *s)
+{
+    float A = 0, B = 0;
+    for (unsigned e = 0; e < s->n; e++) {
+        float v = iq1_value(s, e);
+        A += s->w[e] * v * s->x[e];
+        B += s->w[e] * v * v;
+    }
+    if (A > 0 && B > 0)
+        s->scale = A / B;
+}
+
+/* The first point of a list that is nearest to the values of a group. */
+typedef uint16_t (*iq1_nearest_fn)(const iq1_state *s, unsigned group, const uint16_t *list);
+
+INLINE void take_points(iq1_state *s, iq1_nearest_fn nearest_point_of)
+{
+    const tn_neighbours *near_by = tn_neighbours_of(TN_BLOCK_IQ1_S);
+    bool all = true;
+    for (unsigned g = 0; g < s->n / 8; g++) {
+        unsigned u = iq1_vector(s, g);
+        int32_t known = near_by->number[u];
+        s->point[g] = known >= 0 ? (uint16_t)u : nearest_point_of(s, g, near_by->list + (-1 - known));
+        all &= known >= 0;
+    }
+    if (!all)
+        refit_scale(s);
+}
+
+/* ---- super-blocks ---- */
+
+/* Begins a sub-block; q NULL: values are weighted by their squares.  A sub-block of which all is 0 has scale,
+ * kind and indices 0. */
+INLINE bool begin_iq1(iq1_state *s, const float *x, unsigned n, const float *q, float mean_square, float tiny)
+{
+    s->x = x;
+    s->n = n;
+    for (unsigned g = 0; g < 4; g++)
+        s->point[g] = tn_grid_iq1[0];
+    s->scale = 0;
+    s->kind = 0;
+    for (unsigned e = 0; e < n && !q; e++)
+        s->w[e] = x[e] * x[e];
+    if (q)
+        weigh(x, q, mean_square, n, s->w);
+    return !(fabsf(first_largest(x, n)) < tiny);
+}
+
+INLINE unsigned iq1_scale_code(float d, float scale)
+{
+    return (unsigned)clamp(near(0.5f * (1 / d * scale - 1)), 0, 7);
+}
+
+INLINE unsigned iq1_index(const iq1_state *s, unsigned g)
+{
+    return (unsigned)tn_neighbours_of(TN_BLOCK_IQ1_S)->number[s->point[g]];
+}
+
+/* Of 8 sub-blocks. */
+INLINE void put_iq1_s_block(const iq1_state *s, uint8_t *b)
+{
+    unsigned high[8];
+    float most = 0;
+    memset(b, 0, 50);
+    for (unsigned k = 0; k < 8; k++) {
+        most = s[k].scale > most ? s[k].scale : most;
+        high[k] = 0;
+        for (unsigned g = 0; g < 4; g++) {
+            b[2 + 4 * k + g] = (uint8_t)iq1_index(&s[k], g);
+            high[k] |= iq1_index(&s[k], g) >> 8 << 3 * g;
+        }
+        put16(b + 34 + 2 * k, high[k]);
+    }
+    float d = most / 15;
+    put_half(b, d * 1.125f);
+    for (unsigned k = 0; k < 8 && most != 0; k++)       /* else the points stay as they are */
+        put16(b + 34 + 2 * k, high[k] | iq1_scale_code(d, s[k].scale) << 12 | (s[k].kind ? 0x8000 : 0));
+}
+
+/* The scale with the least error of all values, once the codes are known. */
+INLINE float iq1_refit(const iq1_state *subs, const unsigned *code, float d)
+{
+    float A = 0, B = 0;
+    for (unsigned k = 0; k < 16; k++)
+        for (unsigned e = 0; e < 16; e++) {
+            const iq1_state *s = &subs[k];
+            float q = iq1_value(s, e) * (float)(2 * code[k] + 1);
+            A += s->w[e] * q * s->x[e];
+            B += s->w[e] * q * q;
+        }
+    return B > 0 ? A / B : d;
+}
+
+/* Of 16 sub-blocks. */
+INLINE void put_iq1_m_block(const iq1_state *s, uint8_t *b)
+{
+    unsigned code[16], words[4] = { 0 };
+    float most = 0;
+    memset(b, 0, 56);
+    for (unsigned k = 0; k < 16; k++) {
+        unsigned first = iq1_index(&s[k], 0), second = iq1_index(&s[k], 1);
+        most = s[k].scale > most ? s[k].scale : most;
+        b[2 * k] = (uint8_t)first;
+        b[2 * k + 1] = (uint8_t)second;
+        b[32 + k] = (uint8_t)(first >> 8 | second >> 8 << 4);
+    }
+    if (most == 0)              /* the points stay as they are */
+        return;
+    for (unsigned k = 0; k < 16; k++) {
+        code[k] = iq1_scale_code(most / 15, s[k].scale);
+        words[k / 4] |= code[k] << 3 * (k % 4);
+        b[32 + k] |= (uint8_t)((s[k].kind >> 1) << 3 | (s[k].kind & 1) << 7);
+    }
+    uint32_t half = half_of(iq1_refit(s, code, most / 15) * 1.1125f);
+    for (unsigned i = 0; i < 4; i++)
+        put16(b + 48 + 2 * i, words[i] | (half >> 4 * i & 15) << 12);
+}
+
+#endif
