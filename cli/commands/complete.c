@@ -43,6 +43,14 @@ static void offer_formats(const completion *c)
         offer(c, f->name, f->title);
 }
 
+static void offer_written_formats(const completion *c)
+{
+    const tn_format_info *f;
+    for (size_t i = 0; (f = tn_format_at(i)); i++)
+        if (f->writes)
+            offer(c, f->name, f->title);
+}
+
 /* FORMAT.KEY=VALUE */
 static void offer_format_options(const completion *c)
 {
@@ -92,10 +100,10 @@ static void offer_value(const completion *c, opt_id id)
         { OPT_ROTATE, "none hadamard16 hadamard32 hadamard64 hadamard128 walsh16 walsh32 walsh64 walsh128" },
         { OPT_ROUND, "even away zero half_up trunc up down stochastic" }, { OPT_COMPLEX, "real" },
         { OPT_OVERFLOW, "default saturate inf nan error" }, { OPT_UNDERFLOW, "allow error" },
-        { OPT_SORT, "name size type shape" },
+        { OPT_SORT, "name size type shape" }, { OPT_MAP, "llama qwen gemma gemma2" },
     };
     static const struct { opt_id id; void (*offer)(const completion *c); } tables[] = {
-        { OPT_TO, offer_formats }, { OPT_FROM, offer_formats }, { OPT_OPTION, offer_format_options },
+        { OPT_TO, offer_written_formats }, { OPT_FROM, offer_formats }, { OPT_OPTION, offer_format_options },
         { OPT_CAST, offer_types }, { OPT_TYPES, offer_datatypes }, { OPT_LAYOUT, offer_layouts },
     };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
@@ -111,7 +119,8 @@ static void offer_value(const completion *c, opt_id id)
         offer_words(c, value, "|");
     if (id == OPT_OUT && c->command == &cmd_export_c)
         out_text(":folders\n");
-    else if (id == OPT_OUT || id == OPT_RECIPE || id == OPT_SOCKET)
+    else if (id == OPT_OUT || id == OPT_RECIPE || id == OPT_SOCKET || id == OPT_IMPORTANCE ||
+             id == OPT_TEMPLATE || id == OPT_MAP)
         out_text(":files\n");
 }
 

@@ -300,6 +300,8 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
         .raw_codes = o->raw,
         .lost = lost_row,
         .strict = o->strict,
+        .map = o->map,
+        .metadata_from = o->metadata_from,
         .plan = o->dry_run ? plan_row : NULL,
         .quantized = o->report ? report_row : NULL,
         .progress = progress_step,
@@ -414,6 +416,8 @@ static int check_rules(const opts *o, const rule_list *rules)
         return usage_error(o->command,
                            "--%s needs a --cast rule that quantizes, such as mxfp4 or int8,per=tensor",
                            option);
+    if (o->cast_values[CAST_IMPORTANCE] && !(rules_make(rules) & TN_RULE_TAKES_IMPORTANCE))
+        return usage_error(o->command, "--importance needs a --cast rule with a block type, such as q4_K");
     option = unused_option(o, rules_make(rules));
     if (option)
         return usage_error(o->command,
@@ -460,11 +464,11 @@ static int dequantize(const opts *o)
 }
 
 #define ACCEPTED                                                                                           \
-    OPTIONS(OPTS_RULES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_SHAPES, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW,          \
-            OPT_STRICT, OPT_JOBS, OPT_DRY_RUN, OPT_FORCE, OPT_QUIET, OPT_JSON)
+    OPTIONS(OPTS_RULES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_SHAPES, OPTS_NAMES, OPTS_OUTPUT, OPTS_INPUT,       \
+            OPT_RAW, OPT_STRICT, OPT_JOBS, OPT_DRY_RUN, OPT_FORCE, OPT_QUIET, OPT_JSON)
 #define EXPLAINED_ELSEWHERE                                                                                \
-    OPTIONS(OPT_EXCLUDE, OPT_RENAME, OPT_RECIPE, OPT_PAD, OPTS_SHAPES, OPTS_CASTS, OPTS_QUANTIZE,           \
-            OPTS_DETAILS, OPTS_INPUT, OPT_RAW, OPT_STRICT)
+    OPTIONS(OPT_EXCLUDE, OPT_RENAME, OPT_RECIPE, OPT_PAD, OPTS_SHAPES, OPTS_NAMES, OPTS_CASTS,              \
+            OPTS_QUANTIZE, OPTS_DETAILS, OPTS_INPUT, OPT_RAW, OPT_STRICT)
 /* "tenon help quantize" explains OPTS_QUANTIZE. */
 
 const command cmd_convert = {
@@ -496,7 +500,7 @@ const command cmd_quantize = {
     .max_files = SIZE_MAX,
     .accepts = ACCEPTED,
     .elsewhere = OPTIONS(OPT_EXCLUDE, OPT_RENAME, OPT_RECIPE, OPT_PAD, OPT_LAYOUT, OPT_FORM, OPTS_SHAPES,
-                         OPTS_CASTS, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_STRICT, OPT_JOBS),
+                         OPTS_NAMES, OPTS_CASTS, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_STRICT, OPT_JOBS),
     .topics = "datatypes|rules|cast|output|input",
     .run = quantize,
 };

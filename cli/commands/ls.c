@@ -135,7 +135,7 @@ static void long_notes(table *t, const tn_file *file, const tn_tensor *tensor)
 {
     const char *convention = tn_file_convention(file, tensor);
     if (convention)
-        table_note(t, "codes of %s", convention);
+        table_note(t, tensor->scaling ? "stored as %s" : "codes of %s", convention);
     if (tensor->layout)
         table_note(t, "layout %s", escaped(tensor->layout));
     place_note(t, &tensor->parts[0]);
@@ -148,24 +148,27 @@ static void long_notes(table *t, const tn_file *file, const tn_tensor *tensor)
         table_note(t, "%s = %s", escaped(tensor->meta[i].key), meta_text(&tensor->meta[i]));
 }
 
-/* How many tensors are another tool's codes, or belong to them. */
+/* How many tensors are stored as another tool does, are its codes, or belong to them. */
 static void list_conventions(const tn_file *file, const chosen *c)
 {
-    struct { const char *what; size_t count; } kinds[16] = { 0 };
+    struct { const char *what; size_t count; bool decoded; } kinds[16] = { 0 };
     size_t n = 0;
     for (size_t i = 0; i < c->count; i++) {
         const char *what = tn_file_convention(file, c->tensors[i]);
         size_t k = 0;
-        while (what && k < n && strcmp(kinds[k].what, what) != 0)
+        bool decoded = c->tensors[i]->scaling != NULL;
+        while (what && k < n && (strcmp(kinds[k].what, what) != 0 || kinds[k].decoded != decoded))
             k++;
         if (what && k < sizeof kinds / sizeof *kinds) {
             n = k == n ? n + 1 : n;
             kinds[k].what = what;
+            kinds[k].decoded = decoded;
             kinds[k].count++;
         }
     }
     for (size_t k = 0; k < n; k++)
-        out("%s with codes of %s\n", counted(kinds[k].count, "tensor").s, kinds[k].what);
+        out("%s %s %s\n", counted(kinds[k].count, "tensor").s,
+            kinds[k].decoded ? "stored as" : "with codes of", kinds[k].what);
 }
 
 static void list_rows(const tn_file *file, const chosen *c, bool long_list)

@@ -169,7 +169,7 @@ static void report(void *context, const tn_tensor *tensor, const tn_statistics *
     survey *v = context;
     v->tensors += tensor != NULL;
     v->unread += why != NULL;
-    if (tensor && !v->codes && tn_file_convention(v->file, tensor))
+    if (tensor && !v->codes && !tensor->scaling && tn_file_convention(v->file, tensor))
         v->codes = tensor;
     if (why) {
         progress_end(&v->bar);

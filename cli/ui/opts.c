@@ -302,7 +302,7 @@ static const char *const cast_keys[CAST_DEFAULTS] = {
     [CAST_ROUND] = "round", [CAST_OVERFLOW] = "overflow", [CAST_UNDERFLOW] = "underflow", [CAST_NAN] = "nan",
     [CAST_SEED] = "seed",
     [CAST_COMPLEX] = "complex", [CAST_MODE] = "mode", [CAST_ROTATE] = "rotate", [CAST_DIALECT] = "dialect",
-    [CAST_VIRTUAL] = "virtual",
+    [CAST_VIRTUAL] = "virtual", [CAST_IMPORTANCE] = "importance",
 };
 
 char *cast_defaults(const opts *o)
@@ -344,6 +344,14 @@ static bool take_datatype_default(opts *o, const option_row *row, const char *va
 {
     o->datatype_default = row->name;
     return set_default(o, row->field, "mxfp4", value ? value : "yes");
+}
+
+/* A path, which is opened with the rules, or "none". */
+static bool take_importance(opts *o, const option_row *row, const char *value)
+{
+    o->datatype_default = row->name;
+    o->cast_values[CAST_IMPORTANCE] = value;
+    return *value && !strchr(value, ',');
 }
 
 static bool take_rule(opts *o, const option_row *row, const char *value)
@@ -423,6 +431,8 @@ static const option_row rows[OPT_COUNT] = {
                      take_datatype_default, CAST_ROTATE, 0 },
     [OPT_DIALECT] = { "dialect", "ocp|ggml", NULL, "mxfp4: codes and scales of OCP or of ggml",
                       take_datatype_default, CAST_DIALECT, 0 },
+    [OPT_IMPORTANCE] = { "importance", "FILE|none", "a file without a comma in its name, or none",
+                         "block types: importance of columns (imatrix)", take_importance, 0, 0 },
     [OPT_REPORT] = { "report", NULL, NULL, "print the quantization error of each tensor", take_flag,
                      FIELD(report), 0 },
     [OPT_LAYOUT] = { "layout", "RULE", NULL, "[GLOB=]NHWC[,from=NCHW] (repeatable)", take_rule, 0, 0 },
@@ -471,7 +481,10 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_FORCE] = { "force", NULL, NULL, "replace the output if it exists", take_flag, FIELD(force), 'f' },
     [OPT_TENSOR] = { "tensor", "NAME", NULL, "metadata of this tensor, not of the file", take_text,
                      FIELD(tensor), 0 },
-    [OPT_SET] = { "set", "KEY=VALUE", NULL, "set a key to a text (repeatable)", take_set, FIELD(changes), 0 },
+    [OPT_SET] = { "set", "KEY=VALUE", NULL, "set a key, or KEY:TYPE=VALUE (repeatable)", take_set,
+                  FIELD(changes), 0 },
+    [OPT_SET_FILE] = { "set-file", "KEY=PATH", NULL, "set a key to the text in a file (repeatable)", take_set,
+                       FIELD(file_changes), 0 },
     [OPT_UNSET] = { "unset", "KEY", "a key without \"=\"", "remove a key (repeatable)", take_unset,
                     FIELD(changes), 0 },
     [OPT_IGNORE_METADATA] = { "ignore-metadata", NULL, NULL, "compare tensors only", take_flag,
@@ -507,9 +520,14 @@ static const option_row rows[OPT_COUNT] = {
                         0 },
     [OPT_RESHAPE] = { "reshape", "RULE", NULL, "[GLOB=]16,-1: the same elements in another shape", take_rule,
                       0, 0 },
+    [OPT_ADD] = { "add", "RULE", NULL, "[GLOB=]NUMBER: added to each element, in float32", take_rule, 0, 0 },
     [OPT_CONCAT] = { "concat", "RULE", NULL, "NEW=GLOB+GLOB...[,axis=N|,stack=N]: join tensors", take_rule, 0,
                      0 },
     [OPT_SPLIT] = { "split", "RULE", NULL, "GLOB=NEW+NEW...[,KEY=VALUE...]: cut tensors", take_rule, 0, 0 },
+    [OPT_MAP] = { "map", "NAME", NULL, "names of Hugging Face and GGUF: llama, qwen ...", take_text,
+                  FIELD(map), 0 },
+    [OPT_TEMPLATE] = { "template", "FILE", "a path", "copy the metadata of FILE, such as a GGUF's tokenizer",
+                       take_path, FIELD(metadata_from), 0 },
     [OPT_HELP] = { "help", NULL, NULL, "print this help", take_flag, FIELD(help), 'h' },
 };
 
@@ -679,7 +697,7 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
 }
 
 static const size_t lists[] = { FIELD(only), FIELD(owned), FIELD(rename), FIELD(recipes), FIELD(binds),
-                                FIELD(changes) };
+                                FIELD(changes), FIELD(file_changes) };
 enum { NLISTS = sizeof lists / sizeof *lists };
 
 static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + lists[i]); }

@@ -12,15 +12,17 @@ typedef enum opt_id {
     OPT_TOLERANCE, OPT_RENAME, OPT_CAST, OPT_RECIPE,
     OPT_ROUND, OPT_OVERFLOW, OPT_UNDERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_SPARSE, OPT_VIRTUAL,
     OPT_SCALE_MODE,
-    OPT_ROTATE, OPT_DIALECT, OPT_REPORT, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN,
+    OPT_ROTATE, OPT_DIALECT, OPT_IMPORTANCE, OPT_REPORT, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_COMPRESS,
+    OPT_CHECKSUM, OPT_ALIGN,
     OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_RAW,
     OPT_OPTION, OPT_GRAPH, OPT_EXTERNAL, OPT_TYPES, OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY,
     OPT_PLAN,
-    OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET, OPT_IGNORE_METADATA, OPT_STRICT,
+    OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_SET_FILE, OPT_UNSET,
+    OPT_IGNORE_METADATA, OPT_STRICT,
     OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE, OPT_VERIFY,
     OPT_ALLOW_UNCHECKED,
     OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_QUIET,
-    OPT_TRANSPOSE, OPT_RESHAPE, OPT_CONCAT, OPT_SPLIT, OPT_HELP, OPT_COUNT
+    OPT_TRANSPOSE, OPT_RESHAPE, OPT_ADD, OPT_CONCAT, OPT_SPLIT, OPT_MAP, OPT_TEMPLATE, OPT_HELP, OPT_COUNT
 } opt_id;
 
 /* A list of options, as commands and topics have them. */
@@ -28,11 +30,13 @@ typedef const opt_id *opt_list;
 #define OPTIONS(...) ((const opt_id[]){ __VA_ARGS__, OPT_COUNT })
 
 /* The options that a topic of "tenon help" explains (ui/topics.c), so that a command's help fits a screen. */
-#define OPTS_SHAPES   OPT_SLICE, OPT_TRANSPOSE, OPT_RESHAPE, OPT_CONCAT, OPT_SPLIT
+#define OPTS_SHAPES   OPT_SLICE, OPT_TRANSPOSE, OPT_RESHAPE, OPT_ADD, OPT_CONCAT, OPT_SPLIT
+#define OPTS_NAMES    OPT_MAP, OPT_TEMPLATE
 #define OPTS_CHOICE   OPT_ONLY, OPT_EXCLUDE
 #define OPTS_RULES    OPTS_CHOICE, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_LAYOUT, OPT_PAD, OPT_FORM
 #define OPTS_CASTS    OPT_ROUND, OPT_OVERFLOW, OPT_UNDERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX
-#define OPTS_QUANTIZE OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE, OPT_ROTATE, OPT_DIALECT, OPT_REPORT
+#define OPTS_QUANTIZE OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE, OPT_ROTATE, OPT_DIALECT, OPT_IMPORTANCE, \
+                      OPT_REPORT
 #define OPTS_DETAILS  OPT_ALIGN, OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_OPTION, \
                       OPT_GRAPH, OPT_EXTERNAL
 #define OPTS_OUTPUT   OPT_TO, OPT_COMPRESS, OPT_CHECKSUM, OPTS_DETAILS
@@ -51,7 +55,7 @@ typedef struct id_list {        /* of users or groups */
 /* The options that hold for all casts, as keys of a rule. */
 enum {
     CAST_ROUND, CAST_OVERFLOW, CAST_UNDERFLOW, CAST_NAN, CAST_SEED, CAST_COMPLEX, CAST_MODE, CAST_ROTATE,
-    CAST_DIALECT, CAST_VIRTUAL, CAST_DEFAULTS
+    CAST_DIALECT, CAST_VIRTUAL, CAST_IMPORTANCE, CAST_DEFAULTS
 };
 
 typedef enum sort_key { SORT_NONE, SORT_NAME, SORT_SIZE, SORT_TYPE, SORT_SHAPE } sort_key;
@@ -62,7 +66,7 @@ typedef struct opts {
     bool tree, binary, plan, raw, writable, in_place, verify, allow_unchecked;
     const char *command;        /* its name */
     bool        given[OPT_COUNT];   /* options */
-    const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket;
+    const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket, *map, *metadata_from;
     tn_mli_version mli;
     tn_io       io;
     unsigned    jobs;
@@ -87,6 +91,7 @@ typedef struct opts {
     size_t      nformat_options;
     int         compliance;     /* level 1, 2 or 3; 0: not given */
     text_list   changes;        /* "KEY=VALUE" to set, "KEY" alone to unset, in the order given */
+    text_list   file_changes;   /* "KEY=PATH" */
     char      **files;          /* operands */
     size_t      nfiles;
 } opts;

@@ -118,6 +118,7 @@ static const char *const options_for[] = {
     [TN_REASON_GLOB] = "or let the rule choose other tensors: --%s 'GLOB=...'",
     [TN_REASON_GRAPH] = "--graph MODEL.onnx",
     [TN_REASON_EXTERNAL] = "--external",
+    [TN_REASON_IMPORTANCE] = "--importance imatrix.gguf",
     [TN_REASON_RENAME_BEFORE] = "\"tenon convert --rename\" first",
 };
 
@@ -128,7 +129,7 @@ const char *reason_name(tn_reason reason)
         "layout", "nan", "encoding", "checksum", "format", "open_format", "format_option", "shard_size",
         NULL, "header", "jobs", "windows", "uids", "bind", "mli", "binary", "cast_before",
         "form_before", "rename_before", "casts", NULL, NULL, NULL, "rules", "raw_codes", "type",
-        "glob", "graph", "external",
+        "glob", "graph", "external", "importance",
     };
     size_t row = (size_t)reason - 1;
     return row < sizeof names / sizeof *names ? names[row] : NULL;
@@ -192,7 +193,7 @@ void say_warnings(const char *path, const tn_file *file)
 
 void say_codes(const char *path, const tn_file *file, const tn_tensor *tensor)
 {
-    if (tensor && tn_file_convention(file, tensor))
+    if (tensor && !tensor->scaling && tn_file_convention(file, tensor))
         say("%s: tensor \"%s\" holds or belongs to codes of %s: these are not values", escaped(path),
             escaped(tensor->name), tn_file_convention(file, tensor));
 }

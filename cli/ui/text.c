@@ -279,6 +279,43 @@ double tensor_bits(const tn_tensor *tensor)
     return all ? 8 * (double)tensor_nbytes(tensor) / (double)all : 0;
 }
 
+/* Where a JSON text has the comma after an item of its outermost array from byte `from` on; 0: nowhere.
+ * *items counts all of them. */
+static size_t find_comma(const char *json, size_t from, size_t *items)
+{
+    size_t found = 0, depth = 0;
+    bool quoted = false;
+    *items = 1;
+    for (size_t i = 0; json[i]; i++) {
+        if (json[i] == '"')
+            quoted = !quoted;
+        else if (quoted && json[i] == '\\')
+            i++;
+        else if (!quoted && strchr("[{", json[i]))
+            depth++;
+        else if (!quoted && strchr("]}", json[i]))
+            depth--;
+        if (quoted || json[i] != ',' || depth != 1)
+            continue;
+        ++*items;
+        found = !found && i >= from ? i : found;
+    }
+    return found;
+}
+
+/* Shortens a long array: its first items, and how many there are. */
+static char *shorten(char *json)
+{
+    enum { LONG = 200, KEPT = 100, ROOM = 40 };
+    size_t items, n = strlen(json);
+    if (n <= LONG || *json != '[')
+        return json;
+    size_t cut = find_comma(json, KEPT, &items);
+    if (cut && cut + ROOM < n)
+        snprintf(json + cut, ROOM, ",...] (%zu items)", items);
+    return json;
+}
+
 const char *meta_text(const tn_meta *meta)
 {
     static char *text;
@@ -291,6 +328,7 @@ const char *meta_text(const tn_meta *meta)
         size_t size = tn_meta_json(meta, NULL, 0) + 1;
         text = must_resize(text, size);
         tn_meta_json(meta, text, size);
+        text = shorten(text);
     }
     return text;
 }

@@ -57,6 +57,7 @@ static const topic topics[] = {
     { .name = "shapes",
       .summary = "How to choose indices, change shapes, join and cut tensors.",
       .about = "  slice      per dimension A:B[:STEP] or an index, as in Python; the rest whole\n"
+               "  add        a number, added to each element in float32\n"
                "  concat     NEW=GLOB+GLOB...: in the order of the globs, each by the numbers in\n"
                "             the names; along axis=N (0), or stack=N, a new dimension; the first\n"
                "             stars of a GLOB stand for those of NEW, the others enumerate;\n"
@@ -64,11 +65,26 @@ static const topic topics[] = {
                "  split      GLOB=NEW+NEW...: along axis=N (0) into equal parts or sizes=A+B...;\n"
                "             GLOB=NEW,unstack=N: one per index, which NEW's last star becomes\n\n"
                "They come first and in this order, whatever the order of the options: slice,\n"
-               "transpose, reshape, concat or split.  Their globs match names in IN; those of\n"
-               "--cast, --layout, --pad and --form match the names of what comes of them.\n"
+               "transpose, reshape, add, concat or split.  Their globs match names in IN; those\n"
+               "of --cast, --layout, --pad and --form match the names of what comes of them.\n"
                "In the globs of concat and split only * is special.",
       .options = OPTIONS(OPTS_SHAPES),
       .example = "  $ tenon convert in.zt out.zt --slice 'emb=0:1000' --concat 'qkv.*=q.*+k.*+v.*'" },
+    { .name = "maps",
+      .also = "map",
+      .summary = "How to go from Hugging Face to GGUF and back.",
+      .about = "--map renames tensors and moves their data as llama.cpp expects it: rows of q and k\n"
+               "for its rope, experts in one tensor, norms + 1.  The direction follows from the\n"
+               "names in IN.  A name that the table does not have is an error.\n\n"
+               "  llama      Llama, Mistral, Mixtral\n"
+               "  qwen       Qwen 2, 2.5 and 3, with experts too\n"
+               "  gemma      Gemma;  gemma2: Gemma 2, and text models of Gemma 3\n"
+               "  PATH       a table of your own (docs/maps.md)\n\n"
+               "Rules see the new names.  How many heads there are is in config.json beside IN,\n"
+               "in the keys of a GGUF, or in those of --template, which also gives OUT a\n"
+               "tokenizer and the keys of the architecture.",
+      .options = OPTIONS(OPTS_NAMES),
+      .example = "  $ tenon convert model/ out.gguf --map llama --template other.gguf" },
     { .name = "layouts",
       .summary = "How to reorder and pad dimensions.",
       .about = "A layout has one letter per dimension, in the order of the shape.  --layout\n"
@@ -114,14 +130,17 @@ static const topic topics[] = {
                "the index.  What fits into one file is STEM.safetensors without an index.  A set\n"
                "that replaces another has an id in the names of its files.  The index is\n"
                "replaced last, atomically; then the files of the old set are removed, also when\n"
-               "--force replaces a set by a single file.",
+               "--force replaces a set by a single file.\n\n"
+               "Splits of GGUF have no index: OUT.gguf becomes OUT-00001-of-00003.gguf and so\n"
+               "on, and none of these names may be in use.",
       .options = OPTIONS(OPTS_OUTPUT),
       .example = "  $ tenon convert in.safetensors out.zt --compress zstd:9 --checksum sha256" },
     { .name = "input",
       .summary = "How files are read, and the limits.",
       .about = "Formats are detected by content; those that cannot be need --from (\"tenon\n"
-               "formats\").  A sharded safetensors model is opened by its index file.  An input\n"
-               "that is truncated while it is read is an error, and nothing is written.\n\n"
+               "formats\").  A sharded safetensors model is opened by its index file, a split\n"
+               "GGUF model by its first file.  An input that is truncated while it is read is\n"
+               "an error, and nothing is written.\n\n"
                "A file can decode to much more than it stores: --max-bytes limits how much of\n"
                "that is kept (written, offered to others, held in memory or in a temporary\n"
                "file), of all tensors together, and with --form of each.  Data that only passes\n"

@@ -41,6 +41,7 @@ typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
  *     slice      [GLOB=]START:STOP[:STEP],INDEX...   as in Python; dimensions not named are whole
  *     transpose  [GLOB=]1,0,2
  *     reshape    [GLOB=]16,-1
+ *     add        [GLOB=]NUMBER           to each element, in float32
  *     concat     NEW=GLOB+GLOB...[,axis=N|,stack=N]
  *     split      GLOB=NEW+NEW...[,axis=N][,sizes=A+B...] or GLOB=NEW,unstack=N
  *     cast       [GLOB=]TYPE[,KEY=VALUE...]
@@ -52,8 +53,8 @@ typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
  * expression may be there: see tn_choose().  The command line has an option of the same name for each step,
  * and "tenon help rules" explains all of them.
  *
- * The steps of a tensor come in this order: slice, transpose, reshape, concat or split, layout, pad and
- * sparse forms, cast (docs/pipeline.md); with in_order in the order of the rules.  Globs of the first five
+ * The steps of a tensor come in this order: slice, transpose, reshape, add, concat or split, layout, pad and
+ * sparse forms, cast (docs/pipeline.md); with in_order in the order of the rules.  Globs of the first six
  * are for names in the input, the others for names of what comes of them.
  *
  * concat: tensors follow in the order of the globs and, of one glob, of the numbers in their names.  The
@@ -68,19 +69,26 @@ typedef struct tn_rule {
     const char *text;
 } tn_rule;
 
-/* Whether a rule can be read; no file is looked at.  `cast_defaults` (may be NULL) is
+/* Whether a rule can be read; no tensor is looked at.  `cast_defaults` (may be NULL) is
  * KEY=VALUE[,KEY=VALUE...] for all casts: round, overflow, underflow, nan, seed, complex, mode, rotate,
- * dialect, virtual.  What a rule says itself comes first.  Codes with scales and datatypes saturate, or
- * refuse to (error): another overflow is refused, and `saturate` too where they do not (compat=mli, N:M of
- * float32, float16 and bfloat16 without scales).
- * TN_ERR_ARGUMENT: the text says what is wrong and where; TN_ERR_IO: a table of a datatype cannot be read. */
+ * dialect, virtual, importance.  What a rule says itself comes first.  Codes with scales and datatypes
+ * saturate, or refuse to (error): another overflow is refused, and `saturate` too where they do not
+ * (compat=mli, N:M of float32, float16 and bfloat16 without scales).
+ *
+ * importance is for block types: a file of llama.cpp's imatrix tool, whose path has no comma, or "none"
+ * (tn_quantize_options.no_importance).  Tensors are looked up in it by their new names, else by their old
+ * ones; one that it does not have is encoded without, or refused where its type needs it.
+ *
+ * TN_ERR_ARGUMENT: the text says what is wrong and where.  Others: a table of a datatype, or importance data,
+ * cannot be read. */
 TN_API tn_status tn_rule_check(const tn_rule *rule, const char *cast_defaults, tn_error *err);
 
 enum {                          /* what tn_rule_makes() tells */
     TN_RULE_QUANTIZES = 1,      /* codes with scales, or the N largest of each M values */
     TN_RULE_TAKES_MODE = 2,     /* scales that are chosen as the defaults' mode says */
     TN_RULE_TAKES_DIALECT = 4,  /* and codes of the defaults' dialect */
-    TN_RULE_KEEPS_N_OF_M = 8    /* N:M, in the tensor's own type */
+    TN_RULE_KEEPS_N_OF_M = 8,   /* N:M, in the tensor's own type */
+    TN_RULE_TAKES_IMPORTANCE = 16       /* block types, which the defaults' importance is for */
 };
 /* What a rule that can be read makes, as bits TN_RULE_*: 0 of other steps than casts. */
 TN_API unsigned tn_rule_makes(const tn_rule *rule, const char *cast_defaults);
@@ -138,6 +146,10 @@ typedef struct tn_convert_options {
                                      * them */
     tn_cast_report_fn  lost;        /* called for such a tensor, after it; may be NULL */
     bool               strict;      /* such a tensor is an error: TN_ERR_LOSS */
+    const char        *map;         /* what tensors are called in the output, and how they lie there, before
+                                     * any rule: "llama", or the path of a table (docs/maps.md); or NULL */
+    const char        *metadata_from;       /* path of a file whose metadata the output gets, and then what
+                                             * the input has besides; or NULL */
 } tn_convert_options;
 
 typedef struct tn_convert_result {
@@ -173,15 +185,21 @@ typedef struct tn_edit_options {
     size_t     size;            /* sizeof(tn_edit_options), set by the caller */
     tn_note_fn note;            /* may be NULL */
     void      *context;
+    const char *const *types;   /* of each edit's text, see tn_meta_type_exists(); NULL, all or one: a text
+                                 * or, where metadata has types (gguf), of the type that the key has */
 } tn_edit_options;
+
+/* Whether a text can be of this type: "str", a text as it is; "json", any JSON value; "u8", "i8", "u16",
+ * "i16", "u32", "i32", "u64", "i64", "f32", "f64", "bool", a value of this type or a JSON array of such. */
+TN_API bool tn_meta_type_exists(const char *type);
 
 /* Replaces the file at `path` by one whose metadata is changed and whose data
  * is the same bytes: shared with the old file where the file system can, else
  * copied in the kernel.  `options` may be NULL.  *shared_bytes (may be NULL)
  * tells how many bytes are shared.  Others may do the same at the same time:
  * no change is lost.
- * TN_ERR_ARGUMENT: no such tensor or key, or the container has no place for
- * it.  TN_ERR_CHANGED: others have changed the file again and again, without
+ * TN_ERR_ARGUMENT: no such tensor or key, a text that is not of its type, or
+ * the container has no place for it.  TN_ERR_CHANGED: others have changed the file again and again, without
  * end.  TN_ERR_IO also: another program keeps it locked. */
 TN_API tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits,
                               const tn_edit_options *options, uint64_t *shared_bytes, tn_error *err);

@@ -74,7 +74,8 @@ typedef enum tn_reason {
     TN_REASON_TYPE          = 34,   /* name a type that there is: tn_dtype_get(), tn_datatype_at() */
     TN_REASON_GLOB          = 35,   /* let the rule of step `value` choose other tensors */
     TN_REASON_GRAPH         = 36,   /* set the option graph of format onnx: a model */
-    TN_REASON_EXTERNAL      = 37    /* set the option external of format onnx */
+    TN_REASON_EXTERNAL      = 37,   /* set the option external of format onnx */
+    TN_REASON_IMPORTANCE    = 38    /* give casts importance data: key importance */
 } tn_reason;                    /* values are ABI: append, never renumber */
 
 /* Filled on failure only.  Every function that takes one accepts NULL.

@@ -126,11 +126,14 @@ TN_API tn_status tn_choose(const char *const *names, size_t count, const char *c
 /* The file's own metadata, in the order of the file. */
 TN_API const tn_meta *tn_file_meta(const tn_file *file, size_t *count);
 
-/* The convention of another tool whose codes, or what belongs to them, the
- * numbers of one of the file's tensors are: "NVFP4 (ModelOpt)".  It is
+/* The convention of another tool that one of the file's tensors is stored in: "NVFP4 (ModelOpt)".  It is
  * recognised by names, types and shapes, and by the config.json beside the
- * file.  NULL: they are plain numbers.  Such tensors can be read and copied;
- * tn_convert() does not change them, and neither are they read as another type, unless it is asked for
+ * file.  NULL: it is stored as it is.
+ *
+ * A scaled tensor stands for all entries of the file that make it, and has values like any other; a
+ * conversion into the same container that does not change it copies the entries.  A dense one is an entry
+ * with codes, or with what belongs to them, that this version does not decode.  It can be read and copied;
+ * tn_convert() does not change it, and neither is it read as another type, unless it is asked for
  * (raw_codes). */
 TN_API const char *tn_file_convention(const tn_file *file, const tn_tensor *tensor);
 

@@ -45,6 +45,11 @@ typedef struct tn_quantize_options {
                                  * if the type has all of their values */
     double        percentile;   /* scales fit that percentage of the values nearest to zero (with zero points:
                                  * to the middle); 0 or 100: all of them */
+    const float  *importance;   /* of block types ("ggml:q4_K"): how much each value of a row counts, finite
+                                 * and not negative; or NULL */
+    uint64_t      nimportance;  /* the length of a row, or so many for each matrix of the tensor */
+    bool          no_importance;        /* allows iq2_s, iq3_xxs and iq1_m, which need it to be good, without.
+                                         * iq2_xxs, iq2_xs and iq1_s are always refused without */
 } tn_quantize_options;
 
 /* What quantizing did, for reports. */

@@ -104,7 +104,8 @@ bool core_read_options(PyObject *options, core_convert_options *o)
         .encoding = (tn_keep)number_item(&r, "choose_encoding"),
         .checksum = (tn_keep)number_item(&r, "choose_checksum"), .in_order = number_item(&r, "in_order"),
         .cast_defaults = text_item(&r, "cast_defaults"), .max_bytes = number_item(&r, "max_bytes"),
-        .raw_codes = number_item(&r, "raw_codes"), .strict = number_item(&r, "strict") };
+        .raw_codes = number_item(&r, "raw_codes"), .strict = number_item(&r, "strict"),
+        .map = text_item(&r, "map"), .metadata_from = text_item(&r, "metadata_from") };
     read_lists(&r, o);
     if (r.failed && !PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "expected a dictionary of options");

@@ -101,6 +101,7 @@ REASONS: dict[int, str] = {
     35: 'or let the rule choose other tensors: %s=["GLOB=..."]',
     36: 'options={"onnx.graph": "MODEL.onnx"}',
     37: 'options={"onnx.external": True}',
+    38: 'importance="imatrix.gguf"',
 }
 
 

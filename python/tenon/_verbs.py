@@ -48,7 +48,7 @@ _ROUND = ("even", "away", "zero", "half_up", "trunc", "up", "down", "stochastic"
 _OVERFLOW = ("default", "saturate", "inf", "nan", "error")
 _NAN = ("keep", "zero", "error")
 _SCALES = ("max", "midmax", "topbinade", "option3", "ceil", "mse")
-_STEPS = ("slice", "transpose", "reshape", "concat", "split", "cast", "layout", "pad", "form")
+_STEPS = ("slice", "transpose", "reshape", "add", "concat", "split", "cast", "layout", "pad", "form")
 
 
 # ---- arguments ----
@@ -253,6 +253,7 @@ def convert(
     slice: Rules = None,
     transpose: Rules = None,
     reshape: Rules = None,
+    add: Rules = None,
     concat: Rules = None,
     split: Rules = None,
     only: Rules = None,
@@ -264,6 +265,9 @@ def convert(
     seed: int | None = None,
     mode: str | None = None,
     rotate: str | None = None,
+    importance: Path | None = None,
+    map: str | None = None,
+    template: Path | None = None,
     compress: str | bool | None = None,
     checksum: str | None = None,
     align: int | None = None,
@@ -290,6 +294,9 @@ def convert(
 
     The output is written completely or not at all; it may be the source.  Ctrl-C leaves no file.
     report: what quantizing did to each tensor is in the result
+    importance: for block types such as "q4_K": an imatrix file, which says how much each column counts
+    map: from the names of Hugging Face to those of GGUF, or back: "llama", "qwen", "gemma", "gemma2"
+    template: a file whose metadata the output gets, such as a GGUF with a tokenizer
     options: those of one format, {"onnx.graph": "m.onnx"}
     raw: another tool's packed codes are taken as the numbers that they look like
     strict: a plain cast that makes more than 1 % of a tensor's values 0, or finds more than 1 % beyond the
@@ -307,12 +314,14 @@ def convert(
         "seed": seed,
         "mode": mode,
         "rotate": rotate,
+        "importance": None if importance is None else os.fspath(importance),
     }
     with _borrowed(source, from_) as file:
         tensors, bytes_in, bytes_out, notes, rows = _core.convert(
             file._home,
             os.fsencode(path),
-            _conversion(given, rules, compress, checksum, only, rename, defaults, max_bytes, raw, strict),
+            _conversion(given, rules, compress, checksum, only, rename, defaults, max_bytes, raw, strict)
+            | {"map": map, "metadata_from": None if template is None else os.fspath(template)},
             report,
             _progress(progress, os.fspath(path)),
         )
@@ -431,6 +440,7 @@ def plan(
     slice: Rules = None,
     transpose: Rules = None,
     reshape: Rules = None,
+    add: Rules = None,
     concat: Rules = None,
     split: Rules = None,
     only: Rules = None,
@@ -529,7 +539,7 @@ def quantize(
     percentile: float = 0,
     jobs: int = 0,
 ) -> Tensor:
-    """Make codes and scales of an array of floats: a Tensor of form "scaled".
+    """Make codes and scales of an array of floats: a Tensor of form "scaled", of block types "blocks".
 
     datatype: such as "mxfp4", "nvfp4", "int8,per=tensor"; tenon.datatypes() lists the names
     mode: where scales come from: "max", "midmax", "topbinade", "option3", "ceil" or "mse"
@@ -564,8 +574,9 @@ def quantize(
         percentile,
         jobs,
     )
+    form = "blocks" if text.startswith("ggml:") else "scaled"
     return _core.tensor(
-        "", "scaled", name, shape, tuple(rows), (None, (0, 0), text, unpacked, rotate, None), None
+        "", form, name, shape, tuple(rows), (None, (0, 0), text, unpacked, rotate, None), None
     )
 
 
@@ -751,6 +762,7 @@ def compare_types(
     nan: str | None = None,
     mode: str | None = None,
     rotate: str | None = None,
+    importance: Path | None = None,
     jobs: int = 0,
     progress: Progress = None,
 ) -> Compared:
@@ -761,7 +773,8 @@ def compare_types(
     ['mxfp4', 'mxint8']
     """
     names = tuple(types)
-    keys = {"nan": nan, "mode": mode, "rotate": rotate}
+    path = None if importance is None else os.fspath(importance)
+    keys = {"nan": nan, "mode": mode, "rotate": rotate, "importance": path}
     defaults = ",".join(f"{key}={value}" for key, value in keys.items() if value is not None) or None
     with _borrowed(source) as file:
         rows = _core.compare_types(

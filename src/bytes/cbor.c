@@ -285,21 +285,38 @@ static double single_to_double(uint64_t bits)
     return value;
 }
 
-double tn_cbor_f64(tn_cbor *c)
+unsigned tn_cbor_float(tn_cbor *c, uint64_t *bits)
 {
     skip_tags(c);
     head h;
+    *bits = 0;
     if (!is_next(c, SIMPLE) || (c->data[c->pos] & 31) < HALF || (c->data[c->pos] & 31) > DOUBLE)
         return unexpected(c, "a float");
     if (!take_head(c, &h))
         return 0;
-    if (h.info == HALF)
-        return half_to_double(h.value);
-    if (h.info == SINGLE)
-        return single_to_double(h.value);
+    *bits = h.value;
+    return 2u << (h.info - HALF);
+}
+
+double tn_cbor_f64(tn_cbor *c)
+{
+    uint64_t bits;
+    unsigned width = tn_cbor_float(c, &bits);
+    if (width == 2)
+        return half_to_double(bits);
+    if (width == 4)
+        return single_to_double(bits);
     double value;
-    memcpy(&value, &h.value, sizeof value);
+    memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+bool tn_cbor_tag(tn_cbor *c, uint64_t *tag)
+{
+    head h;
+    bool found = is_next(c, TAG) && take_head(c, &h);
+    *tag = found ? h.value : 0;
+    return found;
 }
 
 static bool take_word(tn_cbor *c, unsigned word, const char *expected)
@@ -542,6 +559,12 @@ void tn_cbor_put_f64(tn_buf *b, double value)
         put_wide(b, SIMPLE, SINGLE, single_bits, 4);
 }
 
+void tn_cbor_put_float(tn_buf *b, unsigned width, uint64_t bits)
+{
+    unsigned info = width == 2 ? HALF : SINGLE;
+    put_wide(b, SIMPLE, width == 8 ? DOUBLE : info, bits, width);
+}
+
 void tn_cbor_put_text(tn_buf *b, const char *text, size_t n)
 {
     uint8_t *to = n < 24 ? tn_buf_room(b, n + 1) : NULL;
@@ -562,6 +585,9 @@ void tn_cbor_put_bytes(tn_buf *b, const void *data, size_t n)
 }
 
 void tn_cbor_put_bool(tn_buf *b, bool value) { put_head(b, SIMPLE, value ? SIMPLE_TRUE : SIMPLE_FALSE); }
+void tn_cbor_put_bytes_head(tn_buf *b, uint64_t n) { put_head(b, BYTES, n); }
+void tn_cbor_put_text_head(tn_buf *b, uint64_t n) { put_head(b, TEXT, n); }
+void tn_cbor_put_tag(tn_buf *b, uint64_t tag)     { put_head(b, TAG, tag); }
 void tn_cbor_put_null(tn_buf *b)                  { put_head(b, SIMPLE, SIMPLE_NULL); }
 void tn_cbor_put_u64(tn_buf *b, uint64_t value)   { put_head(b, UINT, value); }
 void tn_cbor_put_array(tn_buf *b, uint64_t count) { put_head(b, ARRAY, count); }

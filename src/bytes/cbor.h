@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/vector.h"
 
-#define TN_CBOR_MAX_DEPTH 64
+#define TN_CBOR_MAX_DEPTH 72     /* 64 arrays of GGUF, inside the records of other formats, too */
 #define TN_CBOR_MAX_TAGS  16    /* in front of one item */
 
 typedef enum tn_cbor_type {
@@ -45,6 +45,8 @@ bool     tn_cbor_array(tn_cbor *c);                 /* takes the head of an arra
 bool     tn_cbor_map(tn_cbor *c);                   /* takes the head of a map */
 int64_t  tn_cbor_i64(tn_cbor *c);
 double   tn_cbor_f64(tn_cbor *c);                   /* a float of any width */
+unsigned tn_cbor_float(tn_cbor *c, uint64_t *bits); /* its width, 2, 4 or 8 bytes, and its bits; 0: failed */
+bool     tn_cbor_tag(tn_cbor *c, uint64_t *tag);    /* takes a tag in front of the next item; false: none */
 tn_text  tn_cbor_bytes(tn_cbor *c);
 bool     tn_cbor_bool(tn_cbor *c);
 void     tn_cbor_null(tn_cbor *c);
@@ -65,9 +67,13 @@ void tn_cbor_put_u64(tn_buf *b, uint64_t value);
 void tn_cbor_put_i64(tn_buf *b, int64_t value);
 /* the shortest of half, single, double that keeps the value */
 void tn_cbor_put_f64(tn_buf *b, double value);
+void tn_cbor_put_float(tn_buf *b, unsigned width, uint64_t bits);       /* of 2, 4 or 8 bytes, as it is */
+void tn_cbor_put_tag(tn_buf *b, uint64_t tag);      /* of the item that follows */
 void tn_cbor_put_text(tn_buf *b, const char *text, size_t n);
 static inline void tn_cbor_put_z(tn_buf *b, const char *text) { tn_cbor_put_text(b, text, strlen(text)); }
 void tn_cbor_put_bytes(tn_buf *b, const void *data, size_t n);
+void tn_cbor_put_bytes_head(tn_buf *b, uint64_t n); /* head only: n bytes follow */
+void tn_cbor_put_text_head(tn_buf *b, uint64_t n);
 void tn_cbor_put_bool(tn_buf *b, bool value);
 void tn_cbor_put_null(tn_buf *b);
 void tn_cbor_put_array(tn_buf *b, uint64_t count);  /* head only */

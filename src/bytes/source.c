@@ -104,6 +104,24 @@ tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, t
     return copy ? tn_source_read(source, offset, copy, (size_t)n, err) : tn_fail_nomem(err);
 }
 
+tn_status tn_source_load(const char *path, size_t most, const char *what, tn_arena *arena, tn_text *text,
+                         tn_error *err)
+{
+    tn_source *source;
+    const uint8_t *bytes = NULL;
+    TN_TRY(tn_source_open(path, TN_IO_PREAD, &source, err));
+    uint64_t size = tn_source_size(source);
+    tn_status status = TN_OK;
+    if (size > most)
+        status = tn_fail(err, TN_ERR_LIMIT, "expected %s of at most %zu bytes but found %llu", what, most,
+                         (unsigned long long)size);
+    else
+        status = tn_source_copy(source, 0, size, arena, &bytes, err);
+    tn_source_close(source);
+    *text = (tn_text){ (const char *)bytes, (size_t)size };
+    return tn_in_file(status, path, err);
+}
+
 tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void *buffer,
                         const uint8_t **bytes, tn_error *err)
 {

@@ -7,6 +7,7 @@
 #define TN_BYTES_SOURCE_H
 
 #include "base/arena.h"
+#include "base/text.h"
 #include "bytes/identity.h"
 
 #include <tenon/file.h>
@@ -56,6 +57,11 @@ tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer,
  * a mapped file, and a parser that looks twice must see the same bytes. */
 tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, tn_arena *arena,
                          const uint8_t **bytes, tn_error *err);
+
+/* All of a small file as text in the arena; `what` it is, for messages.  TN_ERR_LIMIT: more than `most`
+ * bytes. */
+tn_status tn_source_load(const char *path, size_t most, const char *what, tn_arena *arena, tn_text *text,
+                         tn_error *err);
 
 /* *bytes is a view if there is one, else the bytes are read into `buffer` of n bytes. */
 tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void *buffer,

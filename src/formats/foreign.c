@@ -90,8 +90,6 @@ static bool is_pickle(const uint8_t *head, size_t n)
 #define MAGIC(text) text, sizeof text - 1
 
 static const foreign table[] = {        /* the first that fits is taken */
-    { MAGIC("GGUF"), 0, NULL,
-      "a GGUF file (llama.cpp), which this version does not read: use the safetensors files of the model" },
     { MAGIC("PK\3\4"), 0, is_export_zip,
       "a program of torch.export (.pt2), which this version does not read: in Python, load it and save its "
       "state_dict with torch.save()" },

@@ -7,6 +7,7 @@
 static const tn_format *const formats[] = {     /* order of probing and of --help */
     &tn_format_ztensor,
     &tn_format_safetensors,
+    &tn_format_gguf,
     &tn_format_pytorch,
     &tn_format_raw,             /* after those whose index ends in .json too */
     &tn_format_btf,

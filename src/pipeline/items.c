@@ -139,13 +139,13 @@ tn_status tn_run_check_sum(const tn_engine *m, const tn_subject *s, const tn_dig
 static tn_status in_order_of(const tn_out_entry *e, tn_buf *swapped, const uint8_t **bytes, size_t n,
                              tn_error *err)
 {
-    if (e->swap <= 1 || !n)
+    if (!tn_entry_is_swapped(e) || !n)
         return TN_OK;
     swapped->size = 0;
     tn_buf_put(swapped, *bytes, n);
     if (swapped->bad)
         return tn_fail_nomem(err);
-    tn_swap_bytes(swapped->data, swapped->data, n, e->swap);
+    tn_entry_swap(e, swapped->data, n);
     *bytes = swapped->data;
     return TN_OK;
 }

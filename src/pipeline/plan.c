@@ -273,6 +273,9 @@ static tn_status choose_tensors(tn_plan *c, tn_error *err)
         .counts = c->o.lost || c->o.strict,
         .names_steps = c->o.plan != NULL,
     };
+    TN_TRY(c->o.metadata_from ? tn_open(c->o.metadata_from, NULL, &c->other, err) : TN_OK);
+    c->selection.other = c->other;
+    c->selection.to = c->writer->format;
     TN_TRY(tn_select(&c->selection, c->in, &c->o, &c->walk, &c->arena, err));
     c->plans = calloc(c->walk.count + 1, sizeof *c->plans);     /* pages of plain tensors stay untouched */
     tn_status status = c->plans ? TN_OK : tn_fail_nomem(err);
@@ -441,10 +444,8 @@ static tn_status add_tensor(tn_plan *c, size_t i, tn_error *err)
 
 static tn_status add_all(tn_plan *c, tn_error *err)
 {
-    size_t n, entries = 0;
-    const tn_meta *meta = tn_file_meta(c->in, &n);
-    for (size_t i = 0; i < n; i++)
-        TN_TRY(in_output(c, tn_writer_add_meta(c->writer, &meta[i], err), err));
+    size_t entries = 0;
+    TN_TRY(in_output(c, tn_select_file_meta(&c->selection, c->writer, err), err));
     for (size_t i = 0; i < c->count; i++)
         entries += c->plans[i] ? c->plans[i]->tensor.nparts : c->walk.tensors[i]->nparts;
     TN_TRY(tn_writer_expect(c->writer, c->count, entries, err));
@@ -708,8 +709,11 @@ static tn_status take_options(tn_plan *c, const tn_convert_options *options, tn_
     TN_TRY(tn_take_options(TN_SIZED(tn_create_options, nformat_options), create, o->create, err));
     TN_TRY(check_options(o, err));
     TN_TRY(tn_check_format_options(create, err));
-    const char *format = create->format, *defaults = o->cast_defaults;
+    const char *format = create->format, *defaults = o->cast_defaults, *map = o->map,
+               *metadata_from = o->metadata_from;
     o->create = create;
+    o->map = copy_text(c, map);
+    o->metadata_from = copy_text(c, metadata_from);
     o->only = copy_texts(c, o->only, o->nonly);
     o->rename = copy_texts(c, o->rename, o->nrename);
     o->rules = copy_rules(c, o->rules, o->nrules);
@@ -717,7 +721,8 @@ static tn_status take_options(tn_plan *c, const tn_convert_options *options, tn_
     create->format = copy_text(c, format);
     create->format_options = copy_format_options(c, create->format_options, create->nformat_options);
     bool good = o->only && o->rename && o->rules && create->format_options &&
-                !o->cast_defaults == !defaults && !create->format == !format;
+                !o->cast_defaults == !defaults && !create->format == !format && !o->map == !map &&
+                !o->metadata_from == !metadata_from;
     return good ? TN_OK : tn_fail_nomem(err);
 }
 
@@ -884,5 +889,6 @@ void tn_plan_free(tn_plan *c)
     tn_arena_free(&c->scratch);
     tn_arena_free(&c->arena);
     tn_close(c->own);
+    tn_close(c->other);
     free(c);
 }

@@ -9,6 +9,7 @@
 
 struct tn_plan {
     const tn_file      *in;
+    tn_file            *other;      /* whose metadata the output gets; owned, or NULL */
     tn_file            *own;        /* the same, if the plan opened it; else NULL */
     const char         *in_path, *out_path;
     tn_convert_options  o;

@@ -99,6 +99,10 @@ static void put_options(tn_buf *b, const tn_plan *p)
     }
     tn_buf_puts(b, "],\n\"cast_defaults\":");
     tn_json_put_z(b, p->o.cast_defaults ? p->o.cast_defaults : "");
+    tn_buf_puts(b, ",\n\"map\":");
+    tn_json_put_z(b, p->o.map ? p->o.map : "");
+    tn_buf_puts(b, ",\n\"metadata_from\":");
+    tn_json_put_z(b, p->o.metadata_from ? p->o.metadata_from : "");
     tn_buf_puts(b, ",\n\"format_options\":[");
     for (size_t i = 0; i < p->create.nformat_options; i++) {
         const tn_format_option *o = &p->create.format_options[i];
@@ -373,6 +377,7 @@ static void take_member(tn_json *j, tn_text key, tn_plan_head *h)
         { "format", &h->format }, { "tenon", &h->tenon }, { "output", &h->output },
         { "input_format", &h->open.format },
         { "container", &h->container }, { "cast_defaults", &h->o.cast_defaults },
+        { "map", &h->o.map }, { "metadata_from", &h->o.metadata_from },
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (tn_text_is(key, texts[i].key)) {
@@ -424,8 +429,10 @@ tn_status tn_plan_read_head(const void *text, size_t n, tn_arena *arena, tn_plan
     h->o.only = h->only;
     h->o.rename = h->rename;
     h->o.rules = h->rules;
-    if (h->o.cast_defaults && !*h->o.cast_defaults)
-        h->o.cast_defaults = NULL;
+    const char **const may_be_empty[] = { &h->o.cast_defaults, &h->o.map, &h->o.metadata_from };
+    for (size_t i = 0; i < sizeof may_be_empty / sizeof *may_be_empty; i++)
+        if (*may_be_empty[i] && !**may_be_empty[i])
+            *may_be_empty[i] = NULL;
     return TN_OK;
 }
 

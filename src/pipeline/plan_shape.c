@@ -107,6 +107,20 @@ tn_status tn_plan_add_reshape(tn_planning *p, void *options, tn_error *err)
     return tn_view_add_step(&p->view, &tn_step_reshape, &to, err);
 }
 
+tn_status tn_plan_add_number(tn_planning *p, void *options, tn_error *err)
+{
+    const tn_add_rule *rule = options;
+    const tn_dtype dtype = p->view->tensor.dtype;
+    const tn_cast_task widen = { .to = TN_FLOAT32 };
+    TN_TRY(tn_view_check_places(p->view, err));
+    if (!tn_is_whole_float(dtype) || tn_dtype_get(dtype)->bits > 32)
+        return tn_fail(err, TN_ERR_ARGUMENT, "a number is added to floats of at most 32 bits but found %s",
+                       tn_dtype_get(dtype) ? tn_dtype_get(dtype)->name : "an unknown type");
+    if (dtype != TN_FLOAT32)
+        TN_TRY(tn_view_add_step(&p->view, &tn_step_cast, &widen, err));
+    return tn_view_add_step(&p->view, &tn_step_add, &rule->number, err);
+}
+
 /* The indices of a dimension that piece i of n has. */
 static tn_status find_piece(const tn_join_rule *rule, int64_t extent, uint32_t i, int64_t piece[2],
                             tn_error *err)

@@ -5,6 +5,7 @@
  * and before a sparse form, which have no elements of their own to pad. */
 #include "pipeline/plan_tensor.h"
 #include "base/error.h"
+#include "pipeline/importance.h"
 #include "quant/affine.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
@@ -218,11 +219,52 @@ static tn_quantize_task quantize_task(const planning *p, const tn_affine *affine
     return task;
 }
 
+/* By its new name, else by its old one. */
+static tn_status find_importance(const planning *p, tn_quantize_options *o, tn_error *err)
+{
+    const tn_file *weights = p->rules->cast->weights;
+    if (weights && p->rules->name)
+        TN_TRY(tn_importance_read(weights, p->rules->name, p->view->arena, &o->importance, &o->nimportance,
+                                  err));
+    if (weights && !o->importance)
+        TN_TRY(tn_importance_read(weights, p->view->tensor.name, p->view->arena, &o->importance,
+                                  &o->nimportance, err));
+    return TN_OK;
+}
+
+/* Whether codes have no scale of the whole tensor, which blocks have no place for, or one of 1. */
+static tn_status check_tensor_scale(const planning *p, const tn_view *codes, bool *is_one, tn_error *err)
+{
+    const tn_tensor *t = codes->step == &tn_step_stored ? tn_stored_tensor(codes) : &codes->tensor;
+    const tn_part *scale = &t->parts[t->nparts - 1];
+    float value = 0;
+    *is_one = strcmp(scale->role, "tscale") != 0;
+    if (*is_one || codes->step != &tn_step_stored || scale->nbytes != sizeof value)
+        return TN_OK;
+    TN_TRY(tn_part_read(p->place->view.file, scale, &value, sizeof value, err));
+    *is_one = value == 1;
+    return TN_OK;
+}
+
+/* Codes of a type that has the same codes elsewhere are moved; values that they stand for are not made. */
+static tn_status find_repacking(const planning *p, bool *found, tn_error *err)
+{
+    const tn_cast_rule *cast = p->rules->cast;
+    *found = cast->datatype && !cast->is_virtual && tn_repacking_of(p->view, cast->datatype);
+    return *found ? check_tensor_scale(p, p->view->input, found, err) : TN_OK;
+}
+
 static tn_status add_blocks(planning *p, const tn_affine *affine, tn_error *err)
 {
     tn_quantize_task task = quantize_task(p, affine);
     tn_dtype dtype = p->view->tensor.dtype;     /* of the values, before they are widened */
-    tn_status status = TN_OK;
+    bool is_moved = false;
+    TN_TRY(find_repacking(p, &is_moved, err));
+    if (is_moved)
+        return add(p, &tn_step_repack, &task, err);
+    tn_status status = find_importance(p, &task.options, err);
+    if (status)
+        return status;
     if (!task.datatype) {
         status = make_datatype(p, affine, &task.own, err);
         task.datatype = task.own;
@@ -555,7 +597,7 @@ static void begin_base(planning *p)
 tn_status tn_plan_apply(planning *p, const tn_read_rule *rule, tn_error *err)
 {
     const tn_tensor_rules *before = p->rules;
-    tn_tensor_rules own = { .plans = rule->plans };
+    tn_tensor_rules own = { .plans = rule->plans, .name = before ? before->name : NULL };
     p->rules = &own;
     tn_status status = rule->step->kind == TN_RULE_CAST ? TN_OK : tn_view_take_padding(p->view, err);
     begin_base(p);

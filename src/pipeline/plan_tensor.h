@@ -26,6 +26,7 @@ typedef struct tn_tensor_rules {
     const tn_layout_rule *layout;
     const tn_pad_rule    *pad;
     const tn_form_rule   *form;
+    const char           *name;     /* that it will have, if a rule has importance data; else NULL */
     const tn_cast_plan  **plans;    /* of the cast rule, by source type: made when they are needed */
 } tn_tensor_rules;
 
@@ -56,6 +57,7 @@ typedef struct tn_planning {
 tn_status tn_plan_add_slice(tn_planning *p, void *rule, tn_error *err);
 tn_status tn_plan_add_transpose(tn_planning *p, void *rule, tn_error *err);
 tn_status tn_plan_add_reshape(tn_planning *p, void *rule, tn_error *err);
+tn_status tn_plan_add_number(tn_planning *p, void *rule, tn_error *err);
 tn_status tn_plan_add_layout(tn_planning *p, void *rule, tn_error *err);
 tn_status tn_plan_add_pad(tn_planning *p, void *rule, tn_error *err);
 tn_status tn_plan_add_form(tn_planning *p, void *rule, tn_error *err);

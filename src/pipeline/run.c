@@ -322,10 +322,10 @@ static bool is_small(const tn_engine *m, const tn_subject *s, const kinds *x)
 static bool is_same_sum(const tn_engine *m, const tn_subject *s)
 {
     const tn_out_entry *e = tn_entry_at(m, tn_first_entry(m, s));
-    if (!s->direct || s->view != s->stored || e->swap > 1)
+    if (!s->direct || s->view != s->stored || tn_entry_is_swapped(e))
         return false;
     const tn_part *p = &tn_stored_tensor(s->stored)->parts[0];
-    return tn_part_is_range(p) && tn_swap_unit(p) == 1 && !tn_stored_more_of(p)->sum.size &&
+    return tn_part_is_range(p) && !tn_part_is_swapped(p) && !tn_stored_more_of(p)->sum.size &&
            tn_part_checksum(p) == (tn_checksum)e->checksum;
 }
 

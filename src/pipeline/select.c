@@ -4,6 +4,7 @@
 #include "pipeline/rules/rules.h"
 #include "store/packed.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- rules that were never used ---- */
@@ -103,6 +104,46 @@ static tn_status check_numbers(const tn_selection *s, const tn_origin *origin, c
     return packed ? tn_packed_refuse(packed, t, err) : TN_OK;
 }
 
+/* Whether some rule may change a tensor of this name. */
+static bool is_changed(const tn_selection *s, const char *name)
+{
+    bool any = s->options->map != NULL;
+    for (size_t i = 0; i < s->nrules && !any; i++)
+        any = s->rules[i].step->kind == TN_RULE_JOIN || tn_pattern_matches(&s->rules[i].pattern, name);
+    return any;
+}
+
+/* A copy in the same kind of container has another tool's entries as they are, which that tool can read. */
+static bool keeps_entries(const tn_selection *s, const tn_tensor *t)
+{
+    const tn_packed *packed = tn_packed_known(s->file, t);
+    bool same = s->to == s->file->format && !is_changed(s, t->name);
+    return packed && packed->tensor && (s->options->raw_codes || same);
+}
+
+/* Chosen tensors that are copied as entries are replaced by them, in the order of the container. */
+static tn_status list_entries(tn_selection *s, tn_error *err)
+{
+    const tn_file *file = s->file;
+    const tn_tensor **list = file->listed ? calloc(file->nlisted + 1, sizeof *list) : NULL;
+    size_t n = 0;
+    if (!file->listed)
+        return TN_OK;
+    TN_NEED(list, err);
+    for (size_t i = 0; i < file->nlisted; i++) {
+        const tn_listed *l = &file->listed[i];
+        const tn_tensor *t = &file->tensors[l->tensor];
+        const tn_packed *packed = tn_packed_known(file, t);
+        bool is_place = !packed || !packed->tensor || strcmp(packed->codes, l->entry.name) == 0;
+        if (is_chosen(s->walk, t) && (is_place || keeps_entries(s, t)))
+            list[n++] = keeps_entries(s, t) ? &l->entry : t;
+    }
+    free(s->walk->tensors);
+    s->walk->tensors = list;
+    s->walk->count = n;
+    return TN_OK;
+}
+
 /* The codes of a scaled tensor become dense by a cast to the type of its values. */
 static tn_status cast_to_values(tn_selection *s, const tn_tensor *t, tn_tensor_rules *rules, tn_error *err)
 {
@@ -145,6 +186,7 @@ tn_status tn_select_rules(tn_selection *s, size_t i, tn_tensor_rules *rules, tn_
     if (!origin || origin->source)
         TN_TRY(cast_to_values(s, s->walk->tensors[i], rules, err));
     rules->origin = origin && !origin->source ? origin : NULL;
+    rules->name = s->by_names ? tn_selected_name(s, i) : NULL;
     bool changes = rules->origin || rules->cast || rules->layout || rules->pad || rules->form;
     if (!changes || !s->file->packed || s->options->raw_codes)
         return TN_OK;
@@ -160,8 +202,11 @@ const char *tn_selected_name(const tn_selection *s, size_t i)
 
 static tn_status read_rules(tn_selection *s, tn_error *err)
 {
-    for (; s->nrules < s->options->nrules; s->nrules++)
-        TN_TRY(read_rule(s, &s->options->rules[s->nrules], &s->rules[s->nrules], err));
+    for (; s->nrules < s->options->nrules; s->nrules++) {
+        tn_read_rule *rule = &s->rules[s->nrules];
+        TN_TRY(read_rule(s, &s->options->rules[s->nrules], rule, err));
+        s->by_names |= rule->step->kind == TN_RULE_CAST && ((const tn_cast_rule *)rule->rule)->weights;
+    }
     return TN_OK;
 }
 
@@ -171,6 +216,8 @@ void tn_selection_end(tn_selection *s)
         tn_read_rule_free(&s->rules[i]);
     for (size_t i = 0; s->values && i < TN_DTYPE_COUNT; i++)
         tn_read_rule_free(&s->values[i]);
+    tn_mapping_free(s->mapping);
+    s->mapping = NULL;
     s->values = NULL;
     s->nrules = 0;
     tn_renames_end(&s->renames);
@@ -188,7 +235,8 @@ static tn_status check_lengths(const tn_selection *s, tn_error *err)
 tn_status tn_select(tn_selection *s, const tn_file *file, const tn_convert_options *options, tn_walk *walk,
                     tn_arena *arena, tn_error *err)
 {
-    *s = (tn_selection){ .file = file, .options = options, .walk = walk, .arena = arena };
+    *s = (tn_selection){ .file = file, .options = options, .walk = walk, .arena = arena, .to = s->to,
+                         .other = s->other };
     s->rules = tn_arena_zalloc(arena, options->nrules, sizeof *s->rules);
     s->used = tn_arena_zalloc(arena, options->nrules, sizeof *s->used);
     if (!s->rules || !s->used)
@@ -198,6 +246,7 @@ tn_status tn_select(tn_selection *s, const tn_file *file, const tn_convert_optio
     TN_TRY(read_rules(s, err));
     TN_TRY(tn_walk_choose(walk, file, options->only, options->nonly, err));
     TN_TRY(check_whole(s, err));
+    TN_TRY(list_entries(s, err));
     TN_TRY(check_lengths(s, err));
     TN_TRY(tn_select_origins(s, err));
     s->names = options->nrename ? tn_arena_zalloc(arena, walk->count, sizeof *s->names) : NULL;

@@ -113,3 +113,27 @@ tn_status tn_select_meta(const tn_selection *s, size_t i, tn_tensor *made, const
     free(c.alike);
     return status;
 }
+
+/* ---- of the file ---- */
+
+static bool has_key(const tn_file *file, const char *key)
+{
+    size_t n, i = 0;
+    const tn_meta *meta = tn_file_meta(file, &n);
+    while (i < n && strcmp(meta[i].key, key) != 0)
+        i++;
+    return i < n;
+}
+
+tn_status tn_select_file_meta(const tn_selection *s, tn_writer *writer, tn_error *err)
+{
+    size_t n;
+    const tn_meta *meta = s->other ? tn_file_meta(s->other, &n) : NULL;
+    for (size_t i = 0; meta && i < n; i++)
+        TN_TRY(tn_writer_add_meta(writer, &meta[i], err));
+    meta = tn_file_meta(s->file, &n);
+    for (size_t i = 0; i < n; i++)
+        if (!s->other || !has_key(s->other, meta[i].key))
+            TN_TRY(tn_writer_add_meta(writer, &meta[i], err));
+    return TN_OK;
+}

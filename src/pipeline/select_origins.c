@@ -19,10 +19,7 @@ enum {
     MAX_TENSORS = 1 << 18       /* when one is cut at every index */
 };
 
-typedef struct origin_list {
-    const tn_origin **items;
-    size_t            count, cap;
-} origin_list;
+typedef tn_origin_list origin_list;
 
 static tn_status append(origin_list *list, const tn_origin *o, tn_error *err)
 {
@@ -50,7 +47,8 @@ static tn_status new_origin(tn_selection *s, tn_origin o, const tn_origin *const
 
 static void use_rule(tn_selection *s, const tn_read_rule *rule)
 {
-    s->used[rule - s->rules] = true;
+    if (!rule->is_of_map)
+        s->used[rule - s->rules] = true;
 }
 
 /* ---- names ---- */
@@ -80,8 +78,7 @@ static bool match_name(tn_text pattern, const char *whole, tn_text stars[MAX_STA
     return true;
 }
 
-/* The pattern with its stars replaced; NULL when memory is out. */
-static const char *put_stars(tn_selection *s, tn_text pattern, const tn_text *stars)
+const char *tn_put_stars(tn_arena *arena, tn_text pattern, const tn_text *stars)
 {
     tn_buf b = { 0 };
     for (size_t i = 0; i < pattern.len; i++) {
@@ -92,7 +89,7 @@ static const char *put_stars(tn_selection *s, tn_text pattern, const tn_text *st
             tn_buf_put(&b, &pattern.ptr[i], 1);
         }
     }
-    const char *name = b.bad ? NULL : tn_arena_text(s->arena, (const char *)b.data, b.size);
+    const char *name = b.bad ? NULL : tn_arena_text(arena, (const char *)b.data, b.size);
     tn_buf_free(&b);
     return name;
 }
@@ -159,7 +156,7 @@ static tn_status find_members(tn_selection *s, const tn_join_rule *rule, const o
             tn_text stars[MAX_STARS];
             if (is_taken(s, list->items[i]) || !match_name(rule->names[k], list->items[i]->name, stars))
                 continue;
-            member m = { put_stars(s, rule->whole, stars), k, i, list->items[i] };
+            member m = { tn_put_stars(s->arena, rule->whole, stars), k, i, list->items[i] };
             if (!m.whole)
                 return tn_fail_nomem(err);
             members[(*n)++] = m;
@@ -269,7 +266,7 @@ static tn_status split_one(tn_selection *s, const tn_read_rule *rule, const tn_o
         const tn_origin *made;
         if (r->is_new)
             stars[last] = (tn_text){ number, (size_t)snprintf(number, sizeof number, "%u", i) };
-        const char *name = put_stars(s, r->names[r->is_new ? 0 : i], stars);
+        const char *name = tn_put_stars(s->arena, r->names[r->is_new ? 0 : i], stars);
         const tn_origin piece = { .rule = rule, .ninputs = 1, .piece = i, .name = name };
         TN_TRY(new_origin(s, piece, &o, &made, err));
         TN_TRY(append(list, made, err));
@@ -298,7 +295,7 @@ static tn_status split_all(tn_selection *s, const tn_read_rule *rule, origin_lis
 
 /* ---- one tensor for one ---- */
 
-static tn_status apply_to(tn_selection *s, const tn_read_rule *rule, const tn_origin **o, tn_error *err)
+tn_status tn_origin_apply(tn_selection *s, const tn_read_rule *rule, const tn_origin **o, tn_error *err)
 {
     use_rule(s, rule);
     if (rule->step->kind == TN_RULE_FORM)
@@ -306,7 +303,7 @@ static tn_status apply_to(tn_selection *s, const tn_read_rule *rule, const tn_or
     return new_origin(s, (tn_origin){ .rule = rule, .ninputs = 1, .name = (*o)->name }, o, o, err);
 }
 
-static tn_status apply_all(tn_selection *s, const tn_read_rule *rule, origin_list *list, tn_error *err)
+tn_status tn_origins_apply(tn_selection *s, const tn_read_rule *rule, tn_origin_list *list, tn_error *err)
 {
     if (rule->step->kind == TN_RULE_JOIN)
         return join_all(s, rule, list, err);
@@ -314,7 +311,7 @@ static tn_status apply_all(tn_selection *s, const tn_read_rule *rule, origin_lis
         return split_all(s, rule, list, err);
     for (size_t i = 0; i < list->count; i++)
         if (tn_pattern_matches(&rule->pattern, list->items[i]->name))
-            TN_TRY(apply_to(s, rule, &list->items[i], err));
+            TN_TRY(tn_origin_apply(s, rule, &list->items[i], err));
     return TN_OK;
 }
 
@@ -322,7 +319,7 @@ static tn_status apply_first(tn_selection *s, const tn_rule_step *step, const tn
 {
     for (size_t i = 0; i < s->nrules; i++)
         if (s->rules[i].step == step && tn_pattern_matches(&s->rules[i].pattern, (*o)->name))
-            return apply_to(s, &s->rules[i], o, err);
+            return tn_origin_apply(s, &s->rules[i], o, err);
     return TN_OK;
 }
 
@@ -335,7 +332,7 @@ static tn_status apply_shapes(tn_selection *s, origin_list *list, tn_error *err)
             TN_TRY(apply_first(s, step, &list->items[i], err));
     for (size_t r = 0; r < s->nrules; r++)
         if (s->rules[r].step->kind == TN_RULE_JOIN || s->rules[r].step->kind == TN_RULE_SPLIT)
-            TN_TRY(apply_all(s, &s->rules[r], list, err));
+            TN_TRY(tn_origins_apply(s, &s->rules[r], list, err));
     return TN_OK;
 }
 
@@ -343,7 +340,7 @@ static tn_status apply_shapes(tn_selection *s, origin_list *list, tn_error *err)
 
 static bool has_shapes(const tn_selection *s)
 {
-    bool any = s->options->in_order && s->nrules;
+    bool any = s->options->map || (s->options->in_order && s->nrules);
     for (size_t i = 0; i < s->nrules; i++)
         any |= s->rules[i].step->kind <= TN_RULE_SPLIT;
     return any;
@@ -404,10 +401,12 @@ tn_status tn_select_origins(tn_selection *s, tn_error *err)
         const tn_origin *o = tn_arena_copy(s->arena, &leaf, sizeof leaf);
         status = o ? append(&list, o, err) : tn_fail_nomem(err);
     }
+    if (!status && s->options->map)
+        status = tn_select_map(s, &list, err);
     if (!status && !s->options->in_order)
         status = apply_shapes(s, &list, err);
     for (size_t i = 0; i < s->nrules && s->options->in_order && !status; i++)
-        status = apply_all(s, &s->rules[i], &list, err);
+        status = tn_origins_apply(s, &s->rules[i], &list, err);
     if (!status)
         status = take_list(s, &list, err);
     free(list.items);

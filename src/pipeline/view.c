@@ -6,6 +6,7 @@
 #include "base/vector.h"
 #include "store/load.h"
 #include "tensor/array.h"
+#include "tensor/block.h"
 #include "tensor/code.h"
 
 #include <pthread.h>
@@ -94,6 +95,13 @@ static tn_status new_view(const tn_view_place *place, const tn_step *step, const
     return TN_OK;
 }
 
+static uint16_t unit_of(const tn_tensor *t)
+{
+    bool blocks = t->form == TN_FORM_BLOCKS && t->scaling && t->scaling->datatype;
+    const tn_block_info *block = blocks ? tn_block_of_datatype(t->scaling->datatype) : NULL;
+    return block ? block->bytes : 0;
+}
+
 tn_status tn_view_stored(const tn_view_place *place, const tn_tensor *tensor, tn_arena *arena, tn_view **view,
                          tn_error *err)
 {
@@ -101,8 +109,10 @@ tn_status tn_view_stored(const tn_view_place *place, const tn_tensor *tensor, tn
     tn_status status = new_view(place, &tn_step_stored, tensor, arena, &v, err);
     if (!status)
         status = v->step->describe(v, tensor, err);
-    if (!status)
+    if (!status) {
+        v->unit = unit_of(tensor);
         *view = v;
+    }
     return tn_in_tensor(status, tensor->name, err);
 }
 
@@ -155,7 +165,9 @@ tn_status tn_view_stored_part(const tn_view_place *place, const tn_tensor *tenso
         return tn_fail_nomem(err);
     *alone = (tn_tensor){ .name = tensor->name, .form = TN_FORM_DENSE, .dtype = p->array.dtype,
                           .rank = p->array.rank, .shape = p->array.shape, .parts = p, .nparts = 1 };
-    return tn_view_stored(place, alone, arena, view, err);
+    TN_TRY(tn_view_stored(place, alone, arena, view, err));
+    (*view)->unit = unit_of(tensor);
+    return TN_OK;
 }
 
 tn_status tn_view_add_step(tn_view **view, const tn_step *step, const void *options, tn_error *err)
@@ -523,6 +535,8 @@ tn_status tn_view_needs(const tn_view *v, uint64_t first, uint64_t n, tn_needs *
 uint64_t tn_view_block_elements(const tn_view *v)
 {
     uint64_t bits = v->bits > 8 ? v->bits : 8, window = TN_WINDOW / bits * 8, most = MOST_BYTES / bits * 8;
+    if (v->unit)                /* ranges begin with a multiple of 8 */
+        return window - window % (8 * v->unit);
     return v->grain ? tn_min_u64(v->grain, most) : window;
 }
 

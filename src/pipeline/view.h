@@ -144,6 +144,7 @@ struct tn_view {                /* small: a conversion has one for each of very 
     uint32_t       ninputs;     /* 0: it is stored */
     unsigned       holders;     /* see tn_view_hold() */
     unsigned       bits;        /* of an element of the first part */
+    uint16_t       unit;        /* elements of a stored part that belong together: a block; 0: none */
     uint8_t        depth;       /* steps before it */
     uint8_t        reach;       /* tn_reach */
     bool           is_moved;    /* elements have other indices than in the file */

@@ -177,7 +177,7 @@ const void *tn_file_view(const tn_file *f, const tn_part *p)
     const tn_stored *s = tn_stored_of(p);
     const tn_stored_more *more = tn_stored_more_of(p);
     bool known = tn_dtype_get(p->array.dtype) && !more->opaque && !more->never;
-    if (!known || !tn_part_is_range(p) || tn_swap_unit(p) > 1)
+    if (!known || !tn_part_is_range(p) || tn_part_is_swapped(p))
         return NULL;
     return tn_source_view(f->shards[s->shard].source, s->offset, s->size);
 }
@@ -272,7 +272,7 @@ static const char *form_text(const tn_entry *e)
 static bool has_more(const tn_stored_more *m)
 {
     return m->encoding_name || m->never || m->opaque || m->stride || m->pitch || m->skip || m->decoded ||
-           m->sum.size || m->sums_file || m->derive;
+           m->sum.size || m->sums_file || m->derive || m->swapped;
 }
 
 const tn_stored *tn_file_keep_stored(tn_file *f, const tn_stored *s, const tn_stored_more *more)

@@ -50,6 +50,9 @@ struct tn_file {
     const char    *left_out_property;   /* the first of them that most containers cannot hold, or NULL */
 
     const struct tn_packed **packed;    /* what each tensor is a part of (store/packed.h); NULL: none is */
+    const struct tn_listed *listed;     /* what the container lists, where several entries became one
+                                         * tensor; or NULL */
+    size_t           nlisted;
 
     const char *warnings[TN_MAX_WARNINGS + 1];  /* the last one counts the dropped ones */
     size_t      nwarnings, dropped_warnings;

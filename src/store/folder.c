@@ -28,7 +28,7 @@ static unsigned rank_of(const char *name)
         if (usual[rank] && strcmp(usual[rank], name) == 0)
             return rank;
     const tn_format *f = *name == '.' ? NULL : tn_format_by_suffix(name);
-    if (!f)
+    if (!f || (f->is_later_file && f->is_later_file(name)))
         return RANKS;
     if (f->info.index_suffix && tn_ends_with(name, f->info.index_suffix))
         return INDEX;

@@ -42,6 +42,9 @@ typedef struct tn_format {
     /* Whether a path has another suffix of this format; NULL: there is none. */
     bool (*has_other_suffix)(const char *path);
 
+    /* Whether a name is that of a file of a set which is opened by another one; NULL: there are none. */
+    bool (*is_later_file)(const char *name);
+
     /* Parses and checks the index of file->shards[0]; reads no data. */
     tn_status (*open)(struct tn_file *file, tn_error *err);
 
@@ -80,6 +83,9 @@ typedef struct tn_format {
     /* Reports files in the same folder that may be taken for this one or that a crash left; may be NULL. */
     void (*look_beside)(const struct tn_beside *beside);
 
+    bool meta_in_first;         /* the first file of a set has all its metadata: rewrite() writes that one */
+    bool typed_meta;            /* its metadata has types: an edit keeps that of a key */
+
     /* Writes `file` with its present metadata into `sink`; *size is the size of the new file. */
     tn_status (*rewrite)(struct tn_file *file, struct tn_sink *sink, uint64_t *size, uint64_t *shared,
                          tn_error *err);
@@ -87,7 +93,7 @@ typedef struct tn_format {
 
 extern const tn_format tn_format_ztensor, tn_format_safetensors, tn_format_raw, tn_format_btf;
 extern const tn_format tn_format_npy, tn_format_npz, tn_format_scipy, tn_format_mtx, tn_format_idx;
-extern const tn_format tn_format_onnx, tn_format_pytorch;
+extern const tn_format tn_format_onnx, tn_format_pytorch, tn_format_gguf;
 
 /* The format of this name, or NULL. */
 const tn_format *tn_format_find(const char *name);

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "store/file.h"
+#include "tensor/array.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -55,6 +56,16 @@ typedef struct group {
     uint32_t first_plus_1[TN_DTYPE_COUNT];
 } group;
 
+/* Codes mean the same only if their datatype and shape are the same. */
+static bool has_same_values(const tn_tensor *a, const tn_tensor *b)
+{
+    const char *type = a->scaling ? a->scaling->datatype : NULL;
+    const char *other = b->scaling ? b->scaling->datatype : NULL;
+    if (!type && !other)
+        return true;
+    return type && other && strcmp(type, other) == 0 && tn_same_shape(a->rank, a->shape, b->rank, b->shape);
+}
+
 /* Same bytes, decoded the same way: the later one is tied to the earlier. */
 static void tie(tn_file *f, group *g, const tn_piece *r)
 {
@@ -68,7 +79,8 @@ static void tie(tn_file *f, group *g, const tn_piece *r)
     if (!first)
         *slot = (uint32_t)r->number + 1;
     else if (p->array.dtype != TN_UNKNOWN && first->stored->encoding == p->stored->encoding &&
-             first->stored->order == p->stored->order && first->nbytes == p->nbytes)
+             first->stored->order == p->stored->order && first->nbytes == p->nbytes &&
+             has_same_values(&f->tensors[*slot - 1], &f->tensors[r->number]))
         f->tensors[r->number].tied = f->tensors[*slot - 1].name;
 }
 

@@ -46,8 +46,8 @@ static tn_status read_bytes(const tn_file *f, const tn_part *p, uint64_t from, v
                             tn_error *err)
 {
     TN_TRY(tn_part_readable(NULL, p, err));
-    return tn_part_is_range(p) ? read_raw(f, p, from, buffer, n, err)
-                               : read_stream(f, p, from, buffer, n, err);
+    bool raw = tn_part_is_range(p) && !tn_stored_more_of(p)->swapped;
+    return raw ? read_raw(f, p, from, buffer, n, err) : read_stream(f, p, from, buffer, n, err);
 }
 
 static tn_status wrong_size(uint64_t expected, size_t found, tn_error *err)

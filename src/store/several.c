@@ -3,6 +3,7 @@
  * The files stay open as members.  Their shards are numbered one after the other, those of files first and
  * those that were decoded last, as in every tn_file; tensors are copies whose parts have the new numbers. */
 #include "base/error.h"
+#include "base/options.h"
 #include "base/pages.h"
 #include "store/packed.h"
 
@@ -104,7 +105,7 @@ static tn_status join_tensors(joining *j, tn_error *err)
     return TN_OK;
 }
 
-/* The member that a tensor is of. */
+/* The member that a tensor is of, before several entries become one tensor. */
 static const tn_file *member_of(const tn_file *f, size_t tensor)
 {
     size_t m = 0;
@@ -247,18 +248,57 @@ static tn_status join(joining *j, tn_error *err)
     return status;
 }
 
+/* Whether a file is one of those that another one, which names them, has opened. */
+static bool is_file_of(const tn_file *one, const tn_file *set)
+{
+    const tn_identity *own = tn_source_identity(one->shards[0].source);
+    if (one == set || one->nshards > 1 || one->format != set->format || !set->format->is_later_file || !own)
+        return false;
+    for (size_t i = 1; i < set->nshards; i++) {
+        const tn_identity *its = tn_source_identity(set->shards[i].source);
+        if (its && tn_identity_same_file(own, its))
+            return true;
+    }
+    return false;
+}
+
+/* All files of a set were named: its first has opened the others. */
+static void drop_files_of_sets(tn_file *all)
+{
+    size_t kept = 0;
+    for (size_t m = 0; m < all->nmembers; m++) {
+        bool found = false;
+        for (size_t k = 0; k < all->nmembers && !found; k++)
+            found = all->members[k] && is_file_of(all->members[m], all->members[k]);
+        if (found) {
+            tn_close(all->members[m]);
+            all->members[m] = NULL;
+        }
+    }
+    for (size_t m = 0; m < all->nmembers; m++)
+        if (all->members[m])
+            all->members[kept++] = all->members[m];
+    all->nmembers = kept;
+}
+
 static tn_status open_all(tn_file *all, const char *const *paths, size_t n, const tn_open_options *options,
                           tn_error *err)
 {
+    tn_open_options each = { .size = sizeof each };
+    if (options)
+        TN_TRY(tn_take_options(TN_SIZED(tn_open_options, max_bytes), &each, options, err));
+    all->raw_codes = each.raw_codes;
+    each.size = sizeof each;
+    each.raw_codes = true;  /* what belongs together may be in several files: it is looked for in all */
     for (; all->nmembers < n; all->nmembers++)
-        TN_TRY(tn_open(paths[all->nmembers], options, &all->members[all->nmembers], err));
+        TN_TRY(tn_open(paths[all->nmembers], &each, &all->members[all->nmembers], err));
+    drop_files_of_sets(all);
     all->format = all->members[0]->format;
     all->asked_format = all->members[0]->asked_format;
     all->io = all->members[0]->io;
     all->strict = all->members[0]->strict;
     all->max_bytes = all->members[0]->max_bytes;
-    all->raw_codes = all->members[0]->raw_codes;
-    joining j = { .all = all, .members = all->members, .n = n };
+    joining j = { .all = all, .members = all->members, .n = all->nmembers };
     return join(&j, err);
 }
 
@@ -287,12 +327,14 @@ const char *tn_file_path(const tn_file *f) { return f->nmembers ? "" : path_of(f
 
 tn_status tn_file_name_member(const tn_file *f, tn_status status, tn_error *err)
 {
-    for (size_t i = 0; status && err && err->tensor[0] && !err->file[0] && f->nmembers && i < f->count; i++) {
-        char name[sizeof err->tensor];
-        tn_escape(name, sizeof name, f->tensors[i].name, strlen(f->tensors[i].name));
-        if (strcmp(name, err->tensor) == 0)
-            tn_in_file(status, path_of(member_of(f, i)), err);
-    }
+    for (size_t m = 0; status && err && err->tensor[0] && m < f->nmembers; m++)
+        for (size_t i = 0; i < f->members[m]->count && !err->file[0]; i++) {
+            char name[sizeof err->tensor];
+            const char *own = f->members[m]->tensors[i].name;
+            tn_escape(name, sizeof name, own, strlen(own));
+            if (strcmp(name, err->tensor) == 0)
+                tn_in_file(status, path_of(f->members[m]), err);
+        }
     return status;
 }
 

@@ -37,6 +37,8 @@ typedef struct tn_stored_more {
                                      * its checksum covers; 0: there is no more than the part */
     tn_range       sum;             /* what the checksum covers if that is more than the part, or size 0 */
     bool           sums_file;       /* the checksum is that of its whole file */
+    const struct tn_block_info *swapped;    /* it has blocks of this type in the other byte order, raw and
+                                             * dense; or NULL */
     const tn_derive *derive;        /* the part has no extent but is made of others; or NULL */
     const tn_part *from;            /* those others... */
     uint32_t       nfrom;           /* ...so many, each with an extent */
@@ -86,6 +88,12 @@ static inline unsigned tn_swap_unit(const tn_part *part)
 {
     const tn_dtype_info *type = tn_dtype_get(part->array.dtype);
     return !type || tn_stored_of(part)->order == TN_HOST_ORDER ? 1 : type->swap_bytes;
+}
+
+/* Whether its bytes must be reversed for host order, those of elements or of the numbers in blocks. */
+static inline bool tn_part_is_swapped(const tn_part *part)
+{
+    return tn_swap_unit(part) > 1 || tn_stored_more_of(part)->swapped;
 }
 
 /* The name of its encoding; never NULL. */

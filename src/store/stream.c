@@ -5,6 +5,7 @@
 #include "bytes/windows.h"
 #include "store/gather.h"
 #include "tensor/array.h"
+#include "tensor/block.h"
 #include "tensor/code.h"
 
 #include <inttypes.h>
@@ -167,6 +168,24 @@ static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_err
         return status;
     tn_swap_bytes(s->out, *bytes, *n, s->unit);
     *bytes = s->out;
+    return TN_OK;
+}
+
+/* Blocks in the other byte order: whole ones are read, also where only some of their bytes are wanted. */
+static tn_status next_blocks(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    const tn_stored *stored = tn_stored_of(s->part);
+    const tn_block_info *block = tn_stored_more_of(s->part)->swapped;
+    uint64_t begin = s->made - s->made % block->bytes, most = TN_WINDOW / block->bytes * block->bytes;
+    uint64_t end = tn_min_u64(stored->size, begin + most);
+    *n = (size_t)(tn_min_u64(end, s->made_end) - s->made);
+    if (!*n)
+        return TN_OK;
+    TN_TRY(need_buffer(&s->out, err));
+    TN_TRY(tn_source_read(s->file->shards[stored->shard].source, stored->offset + begin, s->out,
+                          (size_t)(end - begin), err));
+    tn_block_swap(block, s->out, (end - begin) / block->bytes);
+    *bytes = s->out + (s->made - begin);
     return TN_OK;
 }
 
@@ -460,6 +479,8 @@ static tn_status open_raw(tn_stream *s, tn_checksum kind, tn_error *err)
     const tn_stored *stored = tn_stored_of(s->part);
     bool range = tn_part_is_range(s->part), ahead = !range || tn_stored_more_of(s->part)->sum.size;
     s->next = range ? next_raw : next_strided;
+    if (tn_stored_more_of(s->part)->swapped)
+        s->next = next_blocks;
     tn_status status = ahead ? hash_ahead(s, kind, err) : tn_hash_begin(&s->hash, kind, err);
     s->stored = stored->offset + s->made;
     s->stored_end = stored->offset + s->made_end;

@@ -6,6 +6,8 @@
 #include "bytes/sink_set.h"
 #include "bytes/spill.h"
 #include "store/file.h"
+#include "tensor/array.h"
+#include "tensor/block.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -297,10 +299,21 @@ static tn_status append_stored(void *context, const void *data, size_t n, tn_err
     return status;
 }
 
-/* The same for raw data with reversed bytes; the data may be split anywhere. */
-static tn_status append_swapped(tn_writer *w, unsigned unit, const uint8_t *data, size_t n, tn_error *err)
+void tn_entry_swap(const tn_out_entry *e, uint8_t *bytes, size_t n)
 {
-    enum { ROOM = 64 << 10 };   /* whole elements of every type */
+    const tn_block_info *block = e->swap_block ? tn_block_get(e->swap_block - 1) : NULL;
+    if (block)
+        tn_block_swap(block, bytes, n / block->bytes);
+    else
+        tn_swap_bytes(bytes, bytes, n, e->swap);
+}
+
+/* The same for raw data with reversed bytes; the data may be split anywhere. */
+static tn_status append_swapped(tn_writer *w, const tn_out_entry *e, const uint8_t *data, size_t n,
+                                tn_error *err)
+{
+    enum { ROOM = 64 << 10 };   /* more than an element or a block of any type */
+    unsigned unit = e->swap_block ? tn_block_get(e->swap_block - 1)->bytes : e->swap;
     tn_status status = TN_OK;
     if (!w->swapped && !(w->swapped = malloc(ROOM)))
         return tn_fail_nomem(err);
@@ -308,7 +321,7 @@ static tn_status append_swapped(tn_writer *w, unsigned unit, const uint8_t *data
         size_t room = ROOM - w->unswapped, taken = n < room ? n : room;
         size_t have = w->unswapped + taken, rest = have % unit;
         memcpy(w->swapped + w->unswapped, data, taken);
-        tn_swap_bytes(w->swapped, w->swapped, have - rest, unit);
+        tn_entry_swap(e, w->swapped, have - rest);
         status = append_stored(w, w->swapped, have - rest, err);
         memmove(w->swapped, w->swapped + have - rest, rest);
         w->unswapped = rest;
@@ -386,7 +399,7 @@ static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_
     else if (is_encoded(e))
         status = w->encoder.codec->stream_write(w->encoder.state, data, n, append_stored, w, err);
     else
-        status = e->swap > 1 ? append_swapped(w, e->swap, data, n, err) : append_stored(w, data, n, err);
+        status = tn_entry_is_swapped(e) ? append_swapped(w, e, data, n, err) : append_stored(w, data, n, err);
     w->written += n;
     return status || w->written < e->nbytes ? status : end_part(w, err);
 }

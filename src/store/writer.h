@@ -41,6 +41,7 @@ typedef struct tn_out_entry {
     uint32_t       tied;        /* earlier entry with the same bytes, or TN_NOT_TIED */
     uint32_t       file;        /* index into writer->files */
     uint8_t        swap;        /* raw data: unit of bytes to reverse, set by plan(); 0: none */
+    uint8_t        swap_block;  /* raw blocks: 1 + tn_block, whose numbers are to be reversed; 0: none */
     uint8_t        encoding;    /* tn_encoding */
     uint8_t        checksum;    /* tn_checksum */
     bool           done;
@@ -99,6 +100,12 @@ struct tn_writer {
     uint8_t *swapped;           /* raw data with its bytes reversed... */
     size_t   unswapped;         /* ...after so many bytes of an incomplete element */
 };
+
+/* Whether the bytes of an entry are in another order in the file. */
+static inline bool tn_entry_is_swapped(const tn_out_entry *e) { return e->swap > 1 || e->swap_block; }
+
+/* Reverses them in place: whole elements or blocks. */
+void tn_entry_swap(const tn_out_entry *e, uint8_t *bytes, size_t n);
 
 /* The first entry of a tensor, or the end of all: those of tensor i are before the first of tensor i + 1. */
 static inline size_t tn_writer_first(const tn_writer *w, size_t tensor)

@@ -2,6 +2,7 @@
 #include "tensor/block.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <strings.h>
 
 #define ROW(id, name, number, values, bytes, scales, fallback, ...)                     \
@@ -56,6 +57,12 @@ const tn_block_info *tn_block_named(const char *name)
     while (i < TN_BLOCK_COUNT && strcasecmp(table[i].name, name) != 0)
         i++;
     return i < TN_BLOCK_COUNT ? &table[i] : NULL;
+}
+
+const tn_block_info *tn_block_of_datatype(const char *datatype)
+{
+    size_t n = strlen(TN_BLOCK_PREFIX);
+    return strncmp(datatype, TN_BLOCK_PREFIX, n) == 0 ? tn_block_named(datatype + n) : NULL;
 }
 
 static void reverse(uint8_t *bytes, unsigned n)

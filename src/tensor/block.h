@@ -39,6 +39,10 @@ const tn_block_info *tn_block_get(tn_block block);
 const tn_block_info *tn_block_numbered(uint32_t number);
 const tn_block_info *tn_block_named(const char *name);
 
+/* The block type of a datatype, "ggml:q4_K"; NULL: it has none. */
+#define TN_BLOCK_PREFIX "ggml:"
+const tn_block_info *tn_block_of_datatype(const char *datatype);
+
 /* Reverses the bytes of the fields of n blocks. */
 void tn_block_swap(const tn_block_info *info, uint8_t *blocks, uint64_t n);
 

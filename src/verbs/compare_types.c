@@ -1,6 +1,7 @@
 /* verbs/compare_types.c - the effect of datatypes on the tensors of a file. */
 #include "base/error.h"
 #include "base/options.h"
+#include "pipeline/importance.h"
 #include "pipeline/steps/steps.h"
 #include "pipeline/rules/rules.h"
 #include "quant/quantizer.h"
@@ -19,6 +20,7 @@ typedef struct rating {
     size_t             n;
     tn_compare_datatypes_options o;
     tn_quantize_options quantize;
+    tn_file           *weights;         /* importance data, or NULL */
     tn_quantize_report_fn report;
     tn_walk            walk;            /* bytes count once for each datatype */
     tn_worker         *own, **workers;  /* one per thread */
@@ -56,10 +58,21 @@ typedef struct result {
     bool              fits;     /* the datatype fits the tensor; else the rest is not set */
 } result;
 
+/* A datatype that needs importance data does not fit a tensor that has none. */
+static tn_status find_importance(const rating *r, const tn_tensor *t, const tn_datatype *d, tn_arena *arena,
+                                 tn_quantize_options *o, tn_error *err)
+{
+    if (r->weights && d->block)
+        TN_TRY(tn_importance_read(r->weights, t->name, arena, &o->importance, &o->nimportance, err));
+    return TN_OK;
+}
+
 static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype *d, const void *data,
                           result *found, tn_error *err)
 {
     const tn_array array = { .dtype = t->dtype, .rank = t->rank, .shape = t->shape };
+    tn_quantize_options o = r->quantize;
+    tn_arena arena = { 0 };
     tn_scaled_shapes shapes;
     tn_error why;
     uint64_t count = 0;
@@ -68,8 +81,11 @@ static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype
         return TN_OK;
     tn_status status = tn_shape_count(t->rank, t->shape, &count);
     if (!status)
-        status = tn_fake_quantize(d, &array, data, NULL, &r->quantize, &found->stats, &why);
-    found->fits = status != TN_ERR_ARGUMENT || !r->quantize.rotation.size;      /* the rest was checked */
+        status = find_importance(r, t, d, &arena, &o, &why);
+    if (!status)
+        status = tn_fake_quantize(d, &array, data, NULL, &o, &found->stats, &why);
+    tn_arena_free(&arena);
+    found->fits = status != TN_ERR_ARGUMENT || (!o.rotation.size && !d->block); /* the rest was checked */
     found->bits = bits_of(r, &shapes, count);
     if (!status || !found->fits)
         return TN_OK;
@@ -140,15 +156,16 @@ static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
 
 /* ---- the file ---- */
 
-static tn_status take_defaults(const char *text, tn_quantize_options *o, tn_error *err)
+static tn_status take_defaults(rating *r, tn_error *err)
 {
+    tn_quantize_options *o = &r->quantize;
     tn_cast_rule defaults;
-    TN_TRY(tn_cast_defaults_parse(text, &defaults, err));
+    TN_TRY(tn_cast_defaults_parse(r->o.cast_defaults, &defaults, err));
     *o = defaults.quantize;
     o->round = defaults.options.round;
     o->nan = defaults.options.nan;
     o->seed = defaults.options.seed;
-    return TN_OK;
+    return tn_importance_open(defaults.importance, &r->weights, &o->no_importance, err);
 }
 
 static tn_status start(rating *r, tn_error *err)
@@ -168,6 +185,7 @@ static void end(rating *r)
         tn_worker_free(&r->own[i]);
     free(r->own);
     free(r->workers);
+    tn_close(r->weights);
     tn_walk_end(&r->walk);
 }
 
@@ -183,11 +201,11 @@ tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *da
                  .quantize = { .size = sizeof r.quantize } };
     TN_TRY(tn_take_options(TN_SIZED(tn_compare_datatypes_options, cast_defaults), &r.o, options, err));
     TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &r.quantize, r.o.quantize, err));
-    if (r.o.cast_defaults)
-        TN_TRY(take_defaults(r.o.cast_defaults, &r.quantize, err));
+    tn_status status = r.o.cast_defaults ? take_defaults(&r, err) : TN_OK;
     r.quantize.jobs = r.o.jobs;
     r.walk = (tn_walk){ .jobs = r.o.jobs, .progress = r.o.progress, .context = r.o.context };
-    tn_status status = tn_walk_choose(&r.walk, file, r.o.only, r.o.nonly, err);
+    if (!status)
+        status = tn_walk_choose(&r.walk, file, r.o.only, r.o.nonly, err);
     for (size_t i = 0; i < n && !status; i++)
         status = tn_quantizer_check(datatypes[i], &r.quantize, err);
     for (size_t i = 0; i < r.walk.count && !status; i++)

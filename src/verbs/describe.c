@@ -30,7 +30,7 @@ static bool lies_ready(const tn_file *file, const tn_part *p)
 {
     const tn_stored *s = tn_stored_of(p);
     return tn_part_splits(p) && !is_text(file, p) && !tn_stored_more_of(p)->pitch &&
-           s->offset % LEAST_ALIGN == 0 && tn_swap_unit(p) == 1;
+           s->offset % LEAST_ALIGN == 0 && !tn_part_is_swapped(p);
 }
 
 static uint64_t align_of(uint64_t offset)

@@ -1,4 +1,4 @@
-# Another tool's packed codes are listed and copied, and never cast as numbers.
+# Another tool's packed codes are one tensor with values, or copied and never cast as numbers.
 model() {
     rm -rf model
     mkdir model
@@ -7,25 +7,41 @@ model() {
     done
 }
 model gptoss_mxfp4
-t ls model/model.safetensors
-t convert model/model.safetensors out.safetensors --cast bf16
+t ls -l model/model.safetensors
+t convert -q model/model.safetensors out.safetensors --cast bf16
+t ls out.safetensors
+t diff model/model.safetensors out.safetensors
+t convert -q model/model.safetensors copy.safetensors
+cp model/config.json .
+t diff model/model.safetensors copy.safetensors
+rm config.json
 t convert -q model/model.safetensors copy.zt
+t ls copy.zt
 t diff model/model.safetensors copy.zt
-t convert copy.zt out.zt --cast bf16
-t convert -q copy.zt out.zt --cast '*_bias=f32'
-t convert copy.zt part.zt --only '*_blocks'
-t convert -q copy.zt part.zt --only '*down_proj*'
-t convert -q copy.zt raw.zt --raw --cast '*_blocks=f32'
-t show copy.zt "$(tenon ls --json copy.zt | grep -o '"name": "[^"]*_scales"' | head -n 1 | cut -d'"' -f4)" --json | head -c 100
-echo
-tenon stats copy.zt --only '*_bias' >/dev/null
-tenon stats copy.zt --only '*_scales' >/dev/null
-t export-c copy.zt --plan --only '*_blocks'
-for case in modelopt_nvfp4 ct_int4_g64_asym fp8_block128 gptq_int4_desc_act awq_gemm_g128 bnb_nf4 mlx_4bit_g64 \
-            refuse_orphan refuse_unknown; do
+t convert -q model/model.safetensors raw.zt --raw --cast '*_blocks=f32'
+model gptq_int4_g64_asym
+t ls -l model/model.safetensors
+t stats model/model.safetensors --only 'model.layers.*'
+t compare-types model/model.safetensors --types mxfp4
+t convert -q model/model.safetensors part.safetensors --only '*gate_proj*'
+model refuse_gptq_noconfig
+t ls model/model.safetensors
+t convert model/model.safetensors out.zt --cast f32
+t show model/model.safetensors model.layers.0.mlp.gate_proj.qzeros
+for case in modelopt_nvfp4 ct_int4_g64_asym fp8_block128 awq_gemm_g128 mlx_4bit_g64; do
     model $case
-    t convert model/model.safetensors out.npz --cast f32
+    t convert -q model/model.safetensors out.npz --force --cast f32
 done
+for case in gptq_int4_desc_act bnb_nf4 refuse_orphan refuse_unknown; do
+    model $case
+    t convert model/model.safetensors out.zt --cast f32
+done
+model bnb_nf4
+t convert model/model.safetensors part.zt --only '*.absmax'
+t export-c model/model.safetensors --plan --only '*.absmax'
+tenon stats model/model.safetensors --only '*norm*' >/dev/null
+tenon stats model/model.safetensors --only '*absmax' >/dev/null
+model refuse_unknown
 t ls -l model/model.safetensors
 echo 'a configuration that is broken'
 echo '{"quantization_config": {' >model/config.json

@@ -16,10 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; tn_config_name(i); i++) {
         tn_arena arena = { 0 };
         tn_error err = { .text = "" };
-        const char *method = NULL;
-        tn_status status = tn_config_read(i, (tn_text){ (const char *)data, size }, &arena, &method, &err);
+        tn_quant_config config = { 0 };
+        tn_status status = tn_config_read(i, (tn_text){ (const char *)data, size }, &arena, &config, &err);
         REQUIRE(!status || (err.status == status && err.text[0] && err.offset <= size));
-        REQUIRE(status || !method || strlen(method) <= size + 10);
+        REQUIRE(status || !config.method || strlen(config.method) <= size + 10);
         tn_arena_free(&arena);
     }
     return 0;

@@ -438,14 +438,14 @@ static void put_hex(const char *target, const char *text, size_t n)
 /* A codebook as the file that a recipe names. */
 static void put_codebook(const char *target, const char *text, size_t n)
 {
-    static const char recipe[] = "# codes\n"
-                                 "*.w=table.json|e8m0_t32s4,round=even  # a rule\n\nbias=float16\n\xff";
+    static const char rules[] = "# codes\n"
+                                "*.w=table.json|e8m0_t32s4,round=even  # a rule\n\nbias=float16\n\xff";
     uint8_t input[LARGEST];
     if (n < 2 || text[0] != '{')
         return;
-    memcpy(input, recipe, sizeof recipe - 1);
-    memcpy(input + sizeof recipe - 1, text, n);
-    put_seed(target, input, sizeof recipe - 1 + n);
+    memcpy(input, rules, sizeof rules - 1);
+    memcpy(input + sizeof rules - 1, text, n);
+    put_seed(target, input, sizeof rules - 1 + n);
 }
 
 /* A header of safetensors, with as much data as its offsets speak of. */

@@ -270,7 +270,7 @@ static inline void mutate_json(mutant *m, size_t begin, size_t n)
         if (nested)
             mutate_nested(m, &v);
         else
-            mutate_range(m, v.begin + (v.end - v.begin > 2), v.end - v.begin - 2 * (v.end - v.begin > 2));
+            mutate_range(m, v.begin + (v.end - v.begin > 2), v.end - v.begin - 2u * (v.end - v.begin > 2));
     }
 }
 
@@ -288,7 +288,7 @@ static inline size_t mutate_text(uint8_t *data, size_t size, size_t max_size, un
 
 static inline uint64_t read_head(const spans *s, size_t at, size_t *body)
 {
-    unsigned info = s->text[at] & 31u, n = info < 24 || info == 31 ? 0 : 1u << (info - 24 & 3u);
+    unsigned info = s->text[at] & 31u, n = info < 24 || info == 31 ? 0 : 1u << ((info - 24) & 3u);
     uint64_t value = n ? 0 : info;
     for (unsigned i = 0; i < n && at + 1 + i < s->size; i++)
         value = value << 8 | s->text[at + 1 + i];

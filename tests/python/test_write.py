@@ -341,3 +341,32 @@ def test_weights_go_into_the_graph_of_an_onnx_model(tmp_path):
     assert np.array_equal(saved["conv/weight:0"].numpy(), new["conv/weight:0"])
     with pytest.raises(tenon.ArgumentError, match="onnx.graph"):
         tenon.convert(tmp_path / "w.safetensors", tmp_path / "none.onnx")
+
+
+def test_block_types_and_gguf(tmp_path):
+    values = np.linspace(-3, 3, 4 * 512, dtype="f4").reshape(4, 512)
+    codes = tenon.quantize(values, "q4_K")
+    assert codes.form == "blocks" and codes.parts["data"].shape == (4, 288)
+    tenon.save(tmp_path / "w.gguf", {"w": codes}, metadata={"general.name": "w"})
+    with tenon.open(tmp_path / "w.gguf") as file:
+        assert file["w"].form == "blocks" and file.metadata["general.name"] == "w"
+        assert np.array_equal(file["w"].numpy(), tenon.dequantize(codes))
+
+
+def test_maps_and_templates(tmp_path):
+    tenon.save(tmp_path / "hf.safetensors", {"model.norm.weight": np.ones(4, "f4")})
+    tenon.save(tmp_path / "other.gguf", {"x": np.ones(1, "f4")}, metadata={"general.architecture": "gemma"})
+    tenon.convert(tmp_path / "hf.safetensors", tmp_path / "out.gguf", map="gemma", template=tmp_path / "other.gguf")
+    with tenon.open(tmp_path / "out.gguf") as file:
+        assert file["output_norm.weight"].numpy().tolist() == [2, 2, 2, 2]
+        assert file.metadata["general.architecture"] == "gemma"
+
+
+def test_importance(tmp_path):
+    weight = np.linspace(-1, 1, 2 * 256, dtype="f4").reshape(2, 256)
+    tenon.save(tmp_path / "w.zt", {"w": weight})
+    tenon.save(tmp_path / "i.zt", {"w.in_sum2": np.ones((1, 256), "f4"), "w.counts": np.ones((1, 1), "f4")})
+    with pytest.raises(ValueError, match="importance"):
+        tenon.convert(tmp_path / "w.zt", tmp_path / "out.zt", cast="iq2_xs")
+    done = tenon.convert(tmp_path / "w.zt", tmp_path / "out.zt", cast="iq2_xs", importance=tmp_path / "i.zt")
+    assert done.tensors == 1

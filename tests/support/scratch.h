@@ -14,16 +14,16 @@ static char scratch_folder[64];
 
 static inline void scratch_remove(void)
 {
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", scratch_folder);
-    if (system(command) != 0)
+    char remove_it[100];
+    snprintf(remove_it, sizeof remove_it, "rm -rf '%s'", scratch_folder);
+    if (system(remove_it) != 0)
         fprintf(stderr, "cannot remove %s\n", scratch_folder);
 }
 
 /* Good until the next call. */
 static inline const char *scratch_file(const char *name)
 {
-    static char full[100];
+    static char full[sizeof scratch_folder + 64];
     if (!scratch_folder[0]) {
         strcpy(scratch_folder,
                access("/dev/shm", W_OK) == 0 ? "/dev/shm/tenon-fuzz-XXXXXX" : "/tmp/tenon-fuzz-XXXXXX");

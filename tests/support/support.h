@@ -38,7 +38,7 @@ static inline const char *line_of(const tn_error *err)
         "nan", "encoding", "checksum", "format", "open_format", "format_option", "shard_size", "", "header",
         "jobs", "windows", "uids", "bind", "mli", "binary", "cast_before", "form_before", "rename_before",
         "casts", "", "", "", "rules", "raw_codes", "type", "glob",
-        "graph", "external",
+        "graph", "external", "importance",
     };
     static char lines[4][TN_ERROR_LINE + 100];
     static unsigned turn;

@@ -476,6 +476,28 @@ def ten_thousand_shards_need_few_descriptors(folder):
 
 
 @test
+def the_first_file_of_a_split_comes_last(folder):
+    """GGUF has no index: the set is opened by its first file, so that is there only if all others are."""
+    source, whole, first = sources(folder)["a"], os.path.join(folder, "whole.gguf"), "m-00001-of-00003.gguf"
+    tenon("convert", "--quiet", source, whole, "--cast", "i8")
+    scenario = Scenario(folder, [], ["convert", "--quiet", whole, "m.gguf", "--shard-size", "128"], [first])
+    done = 0
+    for error in (None, EIO, ENOSPC):
+        for at in range(1, scenario.calls()):
+            scenario.begin()
+            result = faulty(scenario.command, at, error)
+            if os.path.exists(first):
+                assert same(whole, first), f"{error} at {at}: {os.listdir('.')}"
+            elif error and result.returncode:
+                assert not read_folder("."), f"{error} at {at}: {os.listdir('.')}"
+            done += 1
+    scenario.begin()
+    subprocess.run(scenario.command, check=True)
+    assert same(whole, first) and len(os.listdir(".")) == 3, os.listdir(".")
+    return f"{done} kills and faults"
+
+
+@test
 def a_full_disk_leaves_the_old_set(folder):
     """Room for the first shards only."""
     if is_sanitized():

@@ -425,6 +425,8 @@ static void numbers_that_name_nothing_are_answered(void)
     ANSWERS(tn_escape, (NULL, 0, "abc", 3), == 3);
     ANSWERS(tn_meta_json, (NULL, text, sizeof text), == 0 && !text[0]);
     ANSWERS(tn_meta_json, (&(tn_meta){ .key = "k", .text = "v" }, NULL, 0), == 3);
+    ANSWERS(tn_meta_type_exists, (NULL), == false);
+    ANSWERS(tn_meta_type_exists, ("arr"), == false);
     ANSWERS(tn_value_get, (TN_UNKNOWN, NULL, 0), .kind == TN_KIND_NONE);
     ANSWERS(tn_value_get, ((tn_dtype)9999, NULL, 0), .kind == TN_KIND_NONE);
     ANSWERS(tn_value_format, (NULL, 0, TN_UINT8, (tn_value){ .kind = TN_KIND_UINT, .u = 123 }), == 3);

@@ -139,7 +139,7 @@ static void a_bad_key_of_a_datatype_is_pointed_at(void)
 {
     static const char keys[] =
         " is no key of a datatype (round, overflow, underflow, nan, seed, mode, percentile, store, dialect, "
-        "rotate, virtual)";
+        "rotate, virtual, importance)";
     static const char *const others[] = { "keep", "times", "complex", "per", "axis", "zero", "frac",
                                           "scale", "modes", "" };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {

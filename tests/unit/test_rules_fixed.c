@@ -109,7 +109,7 @@ static void keys_belong_to_their_type(void)
                        "times, complex, per, axis, zero, "
                        "percentile, scale, mode, rotate, virtual, compat)");
     bad("mxfp4,frac=3", "\"frac\" at character 7 is no key of a datatype (round, overflow, underflow, nan, seed, mode, "
-                        "percentile, store, dialect, rotate, virtual)");
+                        "percentile, store, dialect, rotate, virtual, importance)");
     bad("sa16", "unknown type \"sa16\" at character 1 (type)");
     bad("fx32", "unknown type \"fx32\" at character 1: did you mean \"f32\"? (type)");
     bad("fx8,frac=1,frac=1", "\"frac\" at character 12 is there a second time");

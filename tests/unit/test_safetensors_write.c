@@ -187,11 +187,11 @@ static void a_file_is_written_compact_and_aligned(void)
     write_good(&j);
     check_listing("a.safetensors",
                   "{\"__metadata__\":{\"format\":\"pt\\n\"},"
-                  "\"wide\":{\"dtype\":\"C64\",\"shape\":[1,3],\"data_offsets\":[0,24]},"
-                  "\"\\\"q\\\"\":{\"dtype\":\"I64\",\"shape\":[1,1],\"data_offsets\":[24,32]},"
-                  "\"none\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[32,32]},"
+                  "\"byte\":{\"dtype\":\"U8\",\"shape\":[1,3],\"data_offsets\":[42,45]},"
                   "\"half\":{\"dtype\":\"F16\",\"shape\":[1,5],\"data_offsets\":[32,42]},"
-                  "\"byte\":{\"dtype\":\"U8\",\"shape\":[1,3],\"data_offsets\":[42,45]}}");
+                  "\"none\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[32,32]},"
+                  "\"wide\":{\"dtype\":\"C64\",\"shape\":[1,3],\"data_offsets\":[0,24]},"
+                  "\"\\\"q\\\"\":{\"dtype\":\"I64\",\"shape\":[1,1],\"data_offsets\":[24,32]}}");
     tn_file *file = open_path("a.safetensors");
     check_samples(file, s, 5);
     CHECK(stored_info(&tn_file_find(file, "wide")->parts[0]).offset % 64 == 0);

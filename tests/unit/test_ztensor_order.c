@@ -234,7 +234,7 @@ static void options_that_are_not_known_are_refused_with_those_that_are(void)
           "expected little or big but found \"little|big\"" },
         { "o.zt", { "ztensor", "order", "big" }, "option \"ztensor.order\": expected byte-order or "
           "ocp-names of ztensor but found \"order\"" },
-        { "o.zt", { "zt", "byte-order", "big" }, "expected ztensor, safetensors, pytorch, raw, btf, npy, "
+        { "o.zt", { "zt", "byte-order", "big" }, "expected ztensor, safetensors, gguf, pytorch, raw, btf, npy, "
           "npz, scipy-npz, mtx, idx or onnx but found \"zt\"" },
         { "o.npz", { "npz", "byte-order", "big" }, "option \"npz.byte-order\": expected ocp-names of npz but "
           "found \"byte-order\"" },

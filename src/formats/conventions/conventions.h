@@ -1,7 +1,8 @@
 /* formats/conventions/conventions.h - how other tools store quantized tensors as several plain entries.
  *
  * A convention is one row of table.c: the entries of one module by how their names end, with types and
- * shapes.  find.c goes through a file's entries, config.c reads what lies beside it. */
+ * shapes, and the function that makes one tensor of them.  find.c goes through a file's entries, config.c
+ * reads what lies beside it, unpack.h has what the functions of rows share. */
 #ifndef TN_FORMATS_CONVENTIONS_CONVENTIONS_H
 #define TN_FORMATS_CONVENTIONS_CONVENTIONS_H
 
@@ -31,6 +32,8 @@ typedef struct tn_convention_part {
 
 enum { TN_CONVENTION_PARTS = 8, TN_CONVENTION_ROWS = 64 };
 
+struct tn_unpacking;
+
 typedef struct tn_convention {
     const char *name;           /* "NVFP4 (ModelOpt)"; NULL: codes, but nobody says whose */
     const char *method;         /* only where config.json names this quantization method; NULL: any or none */
@@ -40,6 +43,9 @@ typedef struct tn_convention {
     /* Whether the shapes fit where names and types do not tell all; NULL: they do.  Parts are in the order
      * of `parts`; those that are needed are there. */
     bool (*fits)(const tn_tensor *const *parts);
+    /* Makes one tensor of the parts (unpack.h); false: `why` or the status says why not.  NULL: this version
+     * copies such tensors but does not decode them. */
+    bool (*unpack)(struct tn_unpacking *u);
 } tn_convention;
 
 /* Row i in the order of recognition; NULL: there are no more. */
@@ -48,14 +54,33 @@ const tn_convention *tn_convention_at(size_t i);
 /* Whether some row or tool is known to have this quantization method. */
 bool tn_convention_knows(const char *method);
 
+/* ---- the configuration ---- */
+
+/* What holds for one module; 0: the same as for all. */
+typedef struct tn_quant_module {
+    const char *name;
+    uint32_t    bits, group;
+} tn_quant_module;
+
+/* What the files beside a model say about its quantization, in an arena. */
+typedef struct tn_quant_config {
+    const char *method;         /* NULL: none is named, "": there is one without a name */
+    tn_dtype    dtype;          /* of the model; TN_UNKNOWN: not said */
+    uint32_t    bits, group;    /* 0: not said, or not the same for all modules */
+    uint32_t    block[2];       /* rows and columns that share a scale; 0: not said */
+    bool        is_symmetric, is_gptq_v2, is_reordered;     /* sym, checkpoint_format, desc_act of GPTQ */
+    const tn_quant_module *modules;
+    size_t      nmodules;
+} tn_quant_config;
+
 /* The files beside a model that may name its quantization method, in the order of trust. */
 const char *tn_config_name(size_t i);       /* NULL: there are no more */
 
-/* The method that the text of file i names, in the arena; NULL: none, "": it has one without a name. */
-tn_status tn_config_read(size_t i, tn_text text, tn_arena *arena, const char **method, tn_error *err);
+/* Adds what the text of file i says to *config, which is zero before the first one.  Its method is that of
+ * this file. */
+tn_status tn_config_read(size_t i, tn_text text, tn_arena *arena, tn_quant_config *config, tn_error *err);
 
-/* The quantization method that the files beside `path` name, in the arena; NULL: none.  A file that is there
- * and cannot be read or understood is an error. */
-tn_status tn_config_method(const char *path, tn_arena *arena, const char **method, tn_error *err);
+/* What the files beside `path` say.  A file that is there and cannot be read or understood is an error. */
+tn_status tn_config_find(const char *path, tn_arena *arena, tn_quant_config *config, tn_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* formats/conventions/find.c - which entries of a file are codes of a convention, or belong to them. */
-#include "formats/conventions/conventions.h"
+#include "formats/conventions/unpack.h"
 #include "base/error.h"
 #include "base/vector.h"
 
@@ -9,10 +9,11 @@ enum { TYPE_SETS = 10 };
 
 typedef struct finding {
     tn_file    *file;
-    const char *method;         /* of the configuration, or NULL */
+    tn_quant_config config;
     const char *unknown;        /* the name of a convention that has no row here, or NULL */
     uint64_t    rows[TYPE_SETS];    /* whose first part may have a type, by the number of its bit */
     tn_buf      name;           /* of a part, NUL-terminated */
+    size_t      unpacked;       /* tensors that several entries become */
 } finding;
 
 static unsigned type_set(tn_dtype dtype)
@@ -44,7 +45,7 @@ static void list_rows(finding *f)
 {
     const tn_convention *row;
     for (size_t i = 0; (row = tn_convention_at(i)); i++) {
-        bool named = !row->method || (f->method && strcmp(row->method, f->method) == 0);
+        bool named = !row->method || (f->config.method && strcmp(row->method, f->config.method) == 0);
         for (unsigned k = 0; named && k < TYPE_SETS; k++)
             f->rows[k] |= (uint64_t)(row->parts[0].types >> k & 1) << i;
     }
@@ -64,7 +65,7 @@ static const tn_tensor *find_part(const finding *f, const char *name, const tn_c
 {
     const tn_tensor *t = tn_file_find(f->file, name);
     bool fits = t && is_plain(t) && (type_set(t->dtype) & part->types) && t->rank >= part->min_rank;
-    return fits && !tn_packed_of(f->file, t) ? t : NULL;
+    return fits && !tn_packed_known(f->file, t) ? t : NULL;
 }
 
 static tn_status keep(finding *f, const tn_convention *row, const tn_tensor *const *parts,
@@ -104,10 +105,30 @@ static tn_status find_parts(finding *f, const tn_convention *row, const tn_tenso
     return TN_OK;
 }
 
+/* One tensor of the parts, if this version can make it: else found->why says why not. */
+static tn_status unpack(finding *f, const tn_convention *row, const tn_tensor *const *parts,
+                        tn_packed *found, tn_error *err)
+{
+    tn_unpacking u = { .file = f->file, .row = row, .config = &f->config, .from = parts };
+    if (!row->unpack || found->missing || f->unknown)
+        return TN_OK;
+    TN_TRY(tn_unpack(&u, &found->tensor, err));
+    const tn_tensor *same = found->tensor ? tn_file_find(f->file, found->tensor->name) : NULL;
+    for (unsigned k = 0; k < TN_CONVENTION_PARTS && same; k++)
+        same = parts[k] == same ? NULL : same;
+    if (same) {
+        found->tensor = NULL;
+        u.why = "another tensor has the name of the values";
+    }
+    found->why = u.why;
+    f->unpacked += found->tensor != NULL;
+    return TN_OK;
+}
+
 static tn_status find_packed(finding *f, const tn_tensor *t, tn_error *err)
 {
     uint64_t rows = f->rows[__builtin_ctz(type_set(t->dtype))];
-    if (!rows || !is_plain(t) || tn_packed_of(f->file, t))
+    if (!rows || !is_plain(t) || tn_packed_known(f->file, t))
         return TN_OK;
     for (; rows; rows &= rows - 1) {
         const tn_convention *row = tn_convention_at((size_t)__builtin_ctzll(rows));
@@ -120,6 +141,7 @@ static tn_status find_packed(finding *f, const tn_tensor *t, tn_error *err)
         if (!row->name)
             found.convention = f->unknown ? f->unknown : "an unknown convention";
         found.codes = parts[row->codes] ? parts[row->codes]->name : t->name;
+        TN_TRY(unpack(f, row, parts, &found, err));
         return keep(f, row, parts, &found, err);
     }
     return TN_OK;
@@ -130,7 +152,7 @@ static tn_status suspect(finding *f, const tn_tensor *t, tn_error *err)
 {
     static const tn_convention any = { .parts = { { .suffix = "" } } };
     const tn_packed found = { .convention = f->unknown, .codes = t->name, .count = 1 };
-    if (!may_be_codes(t) || tn_packed_of(f->file, t))
+    if (!may_be_codes(t) || tn_packed_known(f->file, t))
         return TN_OK;
     return keep(f, &any, &t, &found, err);
 }
@@ -140,21 +162,22 @@ static tn_status find_method(finding *f, tn_arena *arena, tn_error *err)
 {
     tn_file *file = f->file;
     tn_error why;
-    tn_status status = tn_config_method(file->shards[0].path, arena, &f->method, &why);
+    tn_status status = tn_config_find(file->shards[0].path, arena, &f->config, &why);
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     if (status) {
         char line[TN_ERROR_LINE];
         tn_error_format(&why, line, sizeof line);
         tn_file_keep_warning(file, line);
+        f->config = (tn_quant_config){ 0 };
         f->unknown = "a quantization that the broken configuration beside the file may name";
     }
-    for (size_t i = 0; i < file->nmeta && !f->method && !status; i++)
+    for (size_t i = 0; i < file->nmeta && !f->config.method && !status; i++)
         if (strcmp(file->meta[i].key, "_quantization_metadata") == 0)
-            f->method = "comfyui";
-    if (f->method && !tn_convention_knows(f->method)) {
+            f->config.method = "comfyui";
+    if (f->config.method && !tn_convention_knows(f->config.method)) {
         f->unknown = tn_arena_printf(&file->arena, "the unknown quantization method %s",
-                                     tn_quote_z(f->method).text);
+                                     tn_quote_z(f->config.method).text);
         TN_NEED(f->unknown, err);
     }
     return TN_OK;
@@ -169,6 +192,71 @@ static tn_status find_all(finding *f, tn_error *err)
     for (size_t i = 0; i < file->count && f->unknown; i++)
         TN_TRY(suspect(f, &file->tensors[i], err));
     return TN_OK;
+}
+
+static const char *tensor_name(const void *owner, size_t i)
+{
+    return ((const tn_file *)owner)->tensors[i].name;
+}
+
+static tn_status index_names(tn_file *file, tn_error *err)
+{
+    size_t other;
+    tn_names_free(&file->names);
+    TN_NEED(tn_names_init(&file->names, file->count), err);
+    size_t i = tn_names_add_all(&file->names, file, tensor_name, file->count, &other);
+    if (i == file->count)
+        return TN_OK;
+    return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT, "two quantized tensors have this name"),
+                        file->tensors[i].name, err);
+}
+
+/* The place of the codes is that of the tensor. */
+static bool has_place(const tn_packed *p, const tn_tensor *entry)
+{
+    return !p || !p->tensor || strcmp(p->codes, entry->name) == 0;
+}
+
+/* What the container lists, each with the place of its tensor in the file's list. */
+static tn_status list_entries(tn_file *file, tn_error *err)
+{
+    tn_listed *listed = tn_arena_zalloc(&file->arena, file->count, sizeof *listed);
+    size_t *places = tn_arena_zalloc(&file->arena, file->count, sizeof *places), kept = 0;
+    TN_NEED(listed && places, err);
+    for (size_t i = 0; i < file->count; i++)
+        places[i] = has_place(file->packed[i], &file->tensors[i]) ? kept++ : 0;
+    for (size_t i = 0; i < file->count; i++) {
+        const tn_packed *p = file->packed[i];
+        const tn_tensor *t = p && p->tensor ? tn_file_find(file, p->codes) : &file->tensors[i];
+        listed[i] = (tn_listed){ file->tensors[i], places[t - file->tensors] };
+    }
+    file->listed = listed;
+    file->nlisted = file->count;
+    return TN_OK;
+}
+
+/* Tensors take the places of their codes, and the other entries are dropped. */
+static tn_status replace(tn_file *file, tn_error *err)
+{
+    tn_properties *properties = NULL;
+    size_t kept = 0;
+    TN_TRY(list_entries(file, err));
+    if (file->properties)
+        TN_NEED(properties = tn_arena_zalloc(&file->arena, file->count, sizeof *properties), err);
+    for (size_t i = 0; i < file->count; i++) {
+        const tn_packed *p = file->packed[i];
+        if (!has_place(p, &file->tensors[i]))
+            continue;
+        if (properties)
+            properties[kept] = file->properties[i];
+        if (file->at)
+            file->at[kept] = file->at[i];
+        file->tensors[kept] = p && p->tensor ? *p->tensor : file->tensors[i];
+        file->packed[kept++] = p;
+    }
+    file->count = kept;
+    file->properties = properties;
+    return index_names(file, err);
 }
 
 /* Files of floats alone need no configuration. */
@@ -187,6 +275,8 @@ tn_status tn_packed_find(tn_file *file, tn_error *err)
     tn_status status = has_other_than_floats(file) ? find_method(&f, &arena, err) : TN_OK;
     if (!status)
         status = find_all(&f, err);
+    if (!status && f.unpacked)
+        status = replace(file, err);
     tn_buf_free(&f.name);
     tn_arena_free(&arena);
     return status;

@@ -1,5 +1,6 @@
 /* formats/pytorch/machine.c - the opcodes of a pickle, protocols 0 to 5. */
 #include "formats/pytorch/machine.h"
+#include "base/pages.h"
 #include "bytes/json.h"
 
 #include <math.h>
@@ -7,7 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_PROTOCOL = 5, MAX_NUMBER_BYTES = 1024 };
+enum {
+    MAX_PROTOCOL = 5,
+    MAX_NUMBER_BYTES = 1024,
+    USUAL_MEMO = 12,            /* bytes of a pickle for each value that is put into the memo, at least */
+    MOST_MEMO = 1 << 22         /* values that memory is taken for at once */
+};
 
 /* Pushes or changes values; `arg` is of the opcode's row. */
 typedef tn_status (*op_fn)(tn_pt_machine *m, unsigned arg, tn_error *err);
@@ -95,6 +101,15 @@ static tn_status op_dup(tn_pt_machine *m, unsigned arg, tn_error *err)
 
 /* --- the memo --- */
 
+/* Room for about as many as there will be: a memo that grows is copied again and again. */
+static tn_status begin_memo(tn_pt_machine *m, tn_error *err)
+{
+    size_t n = m->cur.end / USUAL_MEMO;
+    m->memo_cap = n < MOST_MEMO ? n + 1 : MOST_MEMO;
+    m->memo = tn_pages_alloc(m->memo_cap * sizeof *m->memo);
+    return m->memo ? TN_OK : tn_fail_nomem(err);
+}
+
 static tn_status put_memo(tn_pt_machine *m, uint64_t i, tn_error *err)
 {
     static const tn_pt_value none = { .kind = TN_PT_NONE };
@@ -103,6 +118,8 @@ static tn_status put_memo(tn_pt_machine *m, uint64_t i, tn_error *err)
         return tn_pt_fail(m, err, TN_ERR_CORRUPT,
                           "expected a memo below the %zu bytes of the pickle but found %llu", m->cur.end,
                           (unsigned long long)i);
+    if (!m->memo)
+        TN_TRY(begin_memo(m, err));
     while (m->nmemo <= i) {
         TN_NEED(m->nmemo < m->memo_cap || TN_GROW(m->memo, m->nmemo, m->memo_cap), err);
         m->memo[m->nmemo] = none;

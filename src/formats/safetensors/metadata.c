@@ -21,7 +21,8 @@ static const char *pair_key(const void *owner, size_t i)
 /* The fields of a record that need more than a conversion to CBOR. */
 typedef struct fields {
     tn_text meta, cbor;
-    bool    fillers;            /* of the file record */
+    tn_text order;              /* of the file record */
+    bool    fillers;            /* likewise */
 } fields;
 
 /* Reads a record and appends its other fields to `others` as items of a CBOR map; the file record (`others`
@@ -42,6 +43,8 @@ static void take_fields(tn_json *j, fields *r, tn_buf *others)
             tn_json_to_cbor(j, others);
         } else if (!others && tn_text_is(key, "fillers")) {
             r->fillers = tn_json_bool(j);
+        } else if (!others && tn_text_is(key, "order")) {
+            r->order = tn_json_raw(j);
         } else {
             tn_json_skip(j);
         }
@@ -180,6 +183,7 @@ static tn_status read_file_record(tn_st_metadata *m, tn_file *file, tn_error *er
     take_fields(&j, &r, NULL);
     put_meta_map(&j, &r, &cbor);
     m->fillers = r.fillers;
+    m->order = r.order;
     tn_status status = check_record(&j, &cbor, pair, err);
     const tn_text map = { (const char *)cbor.data, cbor.size };
     if (!status)
@@ -245,7 +249,56 @@ tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const cha
     }
     for (size_t i = 0; i < m->nfile_meta && !status; i++)
         status = tn_set_merge(&all->meta, &m->file_meta[i], from, TN_NO_OFFSET, err);
+    if (!status && m->order.len && !all->order.len) {
+        all->order = (tn_text){ tn_arena_copy(&file->arena, m->order.ptr, m->order.len), m->order.len };
+        status = all->order.ptr ? TN_OK : tn_fail_nomem(err);
+    }
     return status;
+}
+
+/* --- the order of metadata --- */
+
+static const char *item_key(const void *owner, size_t i)
+{
+    return ((const tn_set_merged *)owner)->items[i].key;
+}
+
+/* Moves the items whose keys are listed to the front of `sorted`, in this order, and counts them. */
+static size_t take_listed(const tn_st_merged *all, tn_arena *arena, tn_meta *sorted, bool *taken, tn_json *j)
+{
+    size_t n = 0;
+    tn_json_init(j, all->order.ptr, all->order.len, arena);
+    tn_json_array(j);
+    while (tn_json_item(j)) {
+        const char *key = tn_json_keep(j, tn_json_string(j));
+        size_t i = key ? tn_names_find(&all->meta.names, &all->meta, item_key, key) : SIZE_MAX;
+        if (i >= all->meta.count || taken[i])
+            continue;
+        taken[i] = true;
+        sorted[n++] = all->meta.items[i];
+    }
+    return n;
+}
+
+tn_status tn_st_metadata_sort(tn_st_merged *all, tn_file *file, tn_error *err)
+{
+    size_t count = all->meta.count;
+    if (!all->order.len || !count)
+        return TN_OK;
+    tn_json j;
+    tn_meta *sorted = tn_arena_zalloc(&file->arena, count, sizeof *sorted);
+    bool *taken = tn_arena_zalloc(&file->arena, count, sizeof *taken);
+    TN_NEED(sorted && taken, err);
+    size_t n = take_listed(all, &file->arena, sorted, taken, &j);
+    if (j.status)
+        return j.status == TN_ERR_NOMEM
+                   ? tn_fail_nomem(err)
+                   : tn_fail(err, TN_ERR_CORRUPT, "the order of the metadata: %s", j.why);
+    for (size_t i = 0; i < count; i++)  /* what others have added */
+        if (!taken[i])
+            sorted[n++] = all->meta.items[i];
+    memcpy(all->meta.items, sorted, count * sizeof *sorted);
+    return TN_OK;
 }
 
 /* --- writing --- */
@@ -338,13 +391,28 @@ static void put_value(tn_st_put *p, tn_buf *json)
     tn_buf_free(json);
 }
 
+/* The keys of all metadata, in order: texts stand before the other values. */
+static void put_order(tn_buf *out, const tn_meta *meta, size_t n)
+{
+    tn_json_put_key(out, "order");
+    tn_buf_putc(out, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (!meta[i].key)
+            continue;
+        tn_json_put_comma(out);
+        tn_json_put_z(out, meta[i].key);
+    }
+    tn_buf_putc(out, ']');
+}
+
 void tn_st_put_file(tn_st_put *p, const tn_meta *meta, size_t n, bool fillers)
 {
-    bool other = false;
+    bool other = false, mixed = false;
     for (size_t i = 0; i < n; i++) {
         if (meta[i].key && meta[i].text) {
             put_key(p, "", meta[i].key);
             tn_json_put_z(p->out, meta[i].text);
+            mixed |= other;
         }
         other |= meta[i].key && !meta[i].text;
     }
@@ -355,6 +423,8 @@ void tn_st_put_file(tn_st_put *p, const tn_meta *meta, size_t n, bool fillers)
     tn_buf_putc(&json, '{');
     if (other)
         put_meta_fields(&json, meta, n, false);
+    if (mixed)
+        put_order(&json, meta, n);
     if (fillers) {
         tn_json_put_key(&json, "fillers");
         tn_buf_puts(&json, "true");

@@ -316,8 +316,9 @@ static tn_status check_tiling(tn_file *file, tn_error *err)
     return TN_ERR_CORRUPT;
 }
 
-tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *err)
+tn_status tn_st_finish_open(tn_file *file, tn_st_merged *all, tn_error *err)
 {
+    TN_TRY(tn_st_metadata_sort(all, file, err));
     TN_TRY(all->unordered ? check_tiling(file, err) : TN_OK);
     TN_TRY(all->fillers ? hide_fillers(file, err) : TN_OK);
     return tn_file_set_meta(file, all->meta.items, all->meta.count, err);

@@ -37,6 +37,7 @@ typedef struct tn_st_metadata {
     tn_names       names;
     bool           has_records; /* some key begins with TN_ST_RECORD */
     bool           fillers;     /* of the file record: there are fillers, to be hidden */
+    tn_text        order;       /* of the file record: the keys of the metadata in order, JSON, or len 0 */
     const tn_meta *file_meta;   /* of the file record: metadata that is not text */
     size_t         nfile_meta;
     tn_buf         scratch;
@@ -53,6 +54,7 @@ tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *n
 /* What all files of a set have together.  Zero-initialise to begin. */
 typedef struct tn_st_merged {
     tn_set_merged meta;
+    tn_text       order;        /* of the keys, JSON in the arena, or len 0 */
     size_t        fillers;      /* entries to be hidden: their nparts is 0 */
     bool          unordered;    /* the data is not in the order of the header: ranges must be checked */
 } tn_st_merged;
@@ -60,6 +62,9 @@ typedef struct tn_st_merged {
 /* Adds the metadata of one file, without the records that entries have claimed. */
 tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const char *from, tn_st_merged *all,
                                tn_error *err);
+
+/* All files are read: puts the metadata into the order that the file record says. */
+tn_status tn_st_metadata_sort(tn_st_merged *all, tn_file *file, tn_error *err);
 
 /* --- metadata.c: writing --- */
 
@@ -103,7 +108,7 @@ tn_status tn_st_read_shard(tn_file *file, uint32_t shard, tn_set_index *index, t
                            tn_error *err);
 
 /* All shards are read: exact tiling, hiding of fillers, metadata. */
-tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *err);
+tn_status tn_st_finish_open(tn_file *file, tn_st_merged *all, tn_error *err);
 
 /* --- shards.c --- */
 

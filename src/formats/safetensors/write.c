@@ -90,9 +90,38 @@ static void put_entry(tn_buf *b, const char *type, uint32_t rank, const int64_t 
     tn_buf_putc(b, '}');
 }
 
-/* Writes the header's text and sets the offsets of entries in the data section. */
-static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, const size_t *order, tn_buf *b,
-                            tn_error *err)
+/* Sets the offsets of entries in the data section. */
+static tn_status place_entries(tn_writer *w, tn_st_out_file *f, const size_t *order, tn_error *err)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < f->last - f->first; i++) {
+        tn_out_entry *e = &w->entries[order[i]];
+        e->offset = tn_st_place(w, at, e->nbytes);
+        if (!tn_add_u64(e->offset, e->nbytes, &at))
+            return tn_fail(err, TN_ERR_LIMIT, "the data would take more than 2^64 bytes");
+    }
+    f->data_size = at;
+    return TN_OK;
+}
+
+/* In their own order: readers find the data by its offsets, and the order of tensors is kept. */
+static void put_entries(const tn_writer *w, tn_st_out *out, const tn_st_out_file *f, tn_buf *b)
+{
+    uint64_t at = 0;
+    for (size_t i = f->first; i < f->last; i++) {
+        const tn_out_entry *e = &w->entries[i];
+        if (out->fills && e->offset > at) {
+            int64_t gap = (int64_t)(e->offset - at);
+            tn_json_put_key(b, tn_st_filler_name(out->fillers++).text);
+            put_entry(b, "U8", 1, &gap, at, e->offset);
+        }
+        at = e->offset + e->nbytes;
+        tn_json_put_key(b, e->name);
+        put_entry(b, tn_dtype_get(e->dtype)->safetensors, e->rank, e->shape, e->offset, at);
+    }
+}
+
+static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, tn_buf *b, tn_error *err)
 {
     tn_st_put p = { .out = b };
     tn_buf_putc(b, '{');
@@ -102,24 +131,8 @@ static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, con
         tn_st_put_record(&p, w->entries[i].name, more->record, more->meta, more->nmeta);
     }
     tn_st_put_end(&p);
-    uint64_t at = 0;
-    for (size_t i = 0; i < f->last - f->first; i++) {
-        tn_out_entry *e = &w->entries[order[i]];
-        uint64_t begin = tn_st_place(w, at, e->nbytes), end;
-        if (!tn_add_u64(begin, e->nbytes, &end))
-            return tn_fail(err, TN_ERR_LIMIT, "the data would take more than 2^64 bytes");
-        if (begin > at) {
-            int64_t gap = (int64_t)(begin - at);
-            tn_json_put_key(b, tn_st_filler_name(out->fillers++).text);
-            put_entry(b, "U8", 1, &gap, at, begin);
-        }
-        tn_json_put_key(b, e->name);
-        put_entry(b, tn_dtype_get(e->dtype)->safetensors, e->rank, e->shape, begin, end);
-        e->offset = begin;
-        at = end;
-    }
+    put_entries(w, out, f, b);
     tn_buf_putc(b, '}');
-    f->data_size = at;
     return b->bad ? tn_fail_nomem(err) : TN_OK;
 }
 
@@ -157,7 +170,8 @@ static tn_status plan_file(tn_writer *w, tn_st_out *out, tn_st_out_file *f, tn_e
     TN_NEED(order, err);
     order_entries(w, out, f, order);
     f->first_filler = out->fillers;
-    bool failed = put_header(w, out, f, order, &header, err) || finish_header(w, f, &header, err);
+    bool failed = place_entries(w, f, order, err) || put_header(w, out, f, &header, err) ||
+                  finish_header(w, f, &header, err);
     f->fillers = out->fillers - f->first_filler;
     tn_buf_free(&header);
     free(order);

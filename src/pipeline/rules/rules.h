@@ -5,6 +5,7 @@
 #include "base/text.h"
 
 #include <tenon/convert.h>
+#include <tenon/file.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,12 +28,14 @@ typedef struct tn_cast_rule {
     tn_quantize_options quantize;   /* of both; its round, nan and seed are those of `options` */
     bool            is_virtual; /* values in the tensor's own type instead of codes */
     unsigned        keep, of;   /* N:M sparsity alone, in the tensor's own type; of 0: none */
+    tn_text         importance; /* of block types: the path as it was written, "none", or empty */
+    tn_file        *weights;    /* that file; owned, or NULL */
     bool            round_given;    /* else codes that are made of codes round HALF_UP, whatever `options`
                                      * say */
 } tn_cast_rule;
 
-/* [GLOB=]TYPE[,KEY=VALUE...]; of the defaults (may be NULL) options, quantize, is_virtual and round_given
- * count.  The caller frees the rule. */
+/* [GLOB=]TYPE[,KEY=VALUE...]; of the defaults (may be NULL) options, quantize, is_virtual, importance and
+ * round_given count.  The caller frees the rule. */
 tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule,
                              tn_error *err);
 void      tn_cast_rule_free(tn_cast_rule *rule);
@@ -91,6 +94,13 @@ typedef struct tn_dims_rule {
 tn_status tn_transpose_rule_parse(const char *text, tn_dims_rule *rule, tn_error *err);
 tn_status tn_reshape_rule_parse(const char *text, tn_dims_rule *rule, tn_error *err);
 
+/* [GLOB=]NUMBER: added to each element, in float32. */
+typedef struct tn_add_rule {
+    char  glob[TN_GLOB];
+    float number;
+} tn_add_rule;
+tn_status tn_add_rule_parse(const char *text, tn_add_rule *rule, tn_error *err);
+
 enum { TN_MAX_JOIN = 256 };     /* names in a rule */
 
 /* concat: NEW=GLOB+GLOB...[,axis=N|,stack=N]; split: GLOB=NEW+NEW...[,axis=N][,sizes=A+B...] or
@@ -129,6 +139,7 @@ tn_status tn_rule_fail(const tn_rule_reading *r, tn_text what, const char *no_th
 
 /* ---- values: false where the text is none ---- */
 
+bool tn_rule_float(tn_text value, float *number);           /* that float32 can hold, other than 0 */
 bool tn_rule_word_take(const tn_rule_word *words, tn_text value, int *found);
 const char *tn_rule_word_for(const tn_rule_word *words, int value);
 bool tn_rule_number(tn_text value, uint64_t *number);       /* decimal digits */

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/nearest.h"
+#include "pipeline/importance.h"
 #include "quant/quantizer.h"
 #include "quant/scale_search.h"
 #include "quant/scale_trials.h"
@@ -50,9 +51,8 @@ static const tn_rule_word zeros[] = { { "asymmetric", 0 }, { "symmetric", 1 }, {
 static const tn_rule_word fracs[] = { { "auto", TN_SCALE_MAX }, { "least", TN_SCALE_MSE }, { NULL, 0 } };
 static const tn_rule_word compats[] = { { "mli", TN_ARITH_MLI }, { NULL, 0 } };
 
-/* What a float32 can hold, other than 0.  A decimal between two
- * float32 is first taken as the nearest float64. */
-static bool take_float(tn_text value, float *number)
+/* A decimal between two float32 is first taken as the nearest float64. */
+bool tn_rule_float(tn_text value, float *number)
 {
     double x;
     if (!tn_rule_double(value, &x))
@@ -67,7 +67,8 @@ enum { ELEMENTS = 1, DATATYPE = 2, SPARSE = 4, FIXED = 8, AFFINE = 16, CODES = F
 enum {
     KEY_ROUND, KEY_OVERFLOW, KEY_UNDERFLOW, KEY_NAN, KEY_SEED, KEY_TIMES, KEY_COMPLEX,
     KEY_PER, KEY_AXIS, KEY_ZERO, KEY_PERCENTILE, KEY_SCALE,
-    KEY_MODE, KEY_STORE, KEY_DIALECT, KEY_ROTATE, KEY_VIRTUAL, KEY_FRAC, KEY_COMPAT, KEYS,
+    KEY_MODE, KEY_STORE, KEY_DIALECT, KEY_ROTATE, KEY_VIRTUAL, KEY_FRAC, KEY_COMPAT, KEY_IMPORTANCE,
+    KEYS,
     AXIS_IS_DUE = KEYS, ZERO_BY_NUMBER          /* what else has been seen */
 };
 static const struct {
@@ -101,6 +102,7 @@ static const struct {
     [KEY_VIRTUAL] = { "virtual", ELEMENTS | DATATYPE | SPARSE | CODES, answers, "neither yes nor no" },
     [KEY_FRAC] = { "frac", FIXED, NULL, "neither auto, least nor a number from -127 to 126" },
     [KEY_COMPAT] = { "compat", ELEMENTS | CODES, compats, "not \"mli\"" },
+    [KEY_IMPORTANCE] = { "importance", DATATYPE, NULL, "no file with importance data, nor none" },
 };
 
 static bool seen(const tn_rule_reading *r, unsigned key) { return r->seen >> key & 1; }
@@ -151,7 +153,7 @@ static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
     case KEY_NAN:      o->nan = (tn_nan)found; return true;
     case KEY_COMPLEX:  o->drop_imaginary = true; return true;
     case KEY_SEED:     return tn_rule_number(value, &o->seed);
-    case KEY_TIMES:    return take_float(value, &o->scale);
+    case KEY_TIMES:    return tn_rule_float(value, &o->scale);
     case KEY_PER:      return true;
     case KEY_AXIS:     return tn_rule_text(value, rule->axis, sizeof rule->axis);
     case KEY_ZERO:     return set_zero(rule, value);
@@ -161,8 +163,9 @@ static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
     case KEY_ROTATE:   return set_rotation(rule, value);
     case KEY_VIRTUAL:  rule->is_virtual = found; return true;
     case KEY_FRAC:     return set_frac(rule, value);
+    case KEY_IMPORTANCE: rule->importance = value; return value.len > 0;
     case KEY_COMPAT:   rule->affine.arithmetic = (tn_arithmetic)found; return true;
-    case KEY_SCALE:    return take_float(value, &rule->scale) && rule->scale > 0;
+    case KEY_SCALE:    return tn_rule_float(value, &rule->scale) && rule->scale > 0;
     default:
         return tn_rule_double(value, &rule->quantize.percentile) && rule->quantize.percentile > 0 &&
                rule->quantize.percentile <= 100;
@@ -172,7 +175,7 @@ static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
 static tn_status no_such_key(const tn_rule_reading *r, tn_text key)
 {
     static const char of_datatype[] = "no key of a datatype (round, overflow, underflow, nan, seed, mode, "
-                                      "percentile, store, dialect, rotate, virtual)",
+                                      "percentile, store, dialect, rotate, virtual, importance)",
                       of_sparse[] = "no key of N:M (virtual)",
                       of_fixed[] = "no key of fx8 and fx16 (frac, mode, percentile, round, overflow, "
                                    "underflow, nan, seed, rotate, virtual, compat)",
@@ -334,6 +337,17 @@ static tn_status settle_elements(const tn_rule_reading *r, tn_cast_rule *rule)
     return status ? status : settle_codes(r, rule);
 }
 
+/* Opens the importance data of a block type; a default is not for other datatypes. */
+static tn_status open_importance(const tn_rule_reading *r, tn_cast_rule *rule)
+{
+    if (rule->datatype->block)
+        return tn_importance_open(rule->importance, &rule->weights, &rule->quantize.no_importance, r->err);
+    if (!seen(r, KEY_IMPORTANCE))
+        return TN_OK;
+    return tn_fail(r->err, TN_ERR_ARGUMENT, "importance is for block types (q4_K ...) but found %s",
+                   tn_datatype_text(rule->datatype));
+}
+
 static tn_status settle_datatype(const tn_rule_reading *r, tn_cast_rule *rule)
 {
     tn_quantize_options *o = &rule->quantize;
@@ -351,7 +365,8 @@ static tn_status settle_datatype(const tn_rule_reading *r, tn_cast_rule *rule)
         return tn_fail(r->err, TN_ERR_ARGUMENT,
                        "dialect=ggml has ties and a scale rule of its own, but found round=%s and mode=%s",
                        tn_rule_word_for(rounds, (int)round), tn_rule_word_for(modes, (int)o->rule));
-    return tn_quantizer_check(rule->datatype, o, r->err);
+    TN_TRY(tn_quantizer_check(rule->datatype, o, r->err));
+    return open_importance(r, rule);
 }
 
 /* What becomes of values beyond all codes that have scales is no choice: a default that asks for anything
@@ -545,6 +560,7 @@ static void take_defaults(tn_cast_rule *rule, const tn_cast_rule *defaults)
         rule->options = defaults->options;
         rule->quantize = defaults->quantize;
         rule->is_virtual = defaults->is_virtual;
+        rule->importance = defaults->importance;
         rule->round_given = defaults->round_given || rule->options.round != TN_ROUND_EVEN;
     }
     rule->options.size = sizeof rule->options;
@@ -581,7 +597,9 @@ void tn_cast_rule_free(tn_cast_rule *rule)
     if (!rule)
         return;
     tn_datatype_free(rule->datatype);
+    tn_close(rule->weights);
     rule->datatype = NULL;
+    rule->weights = NULL;
 }
 
 /* ---- defaults ---- */
@@ -590,7 +608,7 @@ static bool is_default(unsigned key)
 {
     static const unsigned all = 1u << KEY_ROUND | 1u << KEY_OVERFLOW | 1u << KEY_UNDERFLOW | 1u << KEY_NAN |
                                 1u << KEY_SEED | 1u << KEY_COMPLEX | 1u << KEY_MODE | 1u << KEY_ROTATE |
-                                1u << KEY_DIALECT | 1u << KEY_VIRTUAL;
+                                1u << KEY_DIALECT | 1u << KEY_VIRTUAL | 1u << KEY_IMPORTANCE;
     return key < KEYS && all >> key & 1;
 }
 
@@ -607,7 +625,7 @@ tn_status tn_cast_defaults_parse(const char *text, tn_cast_rule *defaults, tn_er
             i++;
         if (!is_default(i))
             return tn_rule_fail(&r, key, "no key of all casts (round, overflow, underflow, nan, seed, "
-                                         "complex, mode, rotate, dialect, virtual)");
+                                         "complex, mode, rotate, dialect, virtual, importance)");
         if (r.seen >> i & 1)
             return tn_rule_fail(&r, key, "there a second time");
         r.seen |= 1u << i;

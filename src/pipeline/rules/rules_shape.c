@@ -94,6 +94,23 @@ tn_status tn_reshape_rule_parse(const char *text, tn_dims_rule *rule, tn_error *
     return TN_OK;
 }
 
+static tn_status take_number(const tn_rule_reading *r, tn_text item, void *to)
+{
+    tn_add_rule *rule = to;
+    bool is_first = rule->number == 0;
+    return is_first && tn_rule_float(item, &rule->number)
+               ? TN_OK
+               : tn_rule_fail(r, item, "no number that float32 holds, other than 0");
+}
+
+tn_status tn_add_rule_parse(const char *text, tn_add_rule *rule, tn_error *err)
+{
+    tn_add_rule read = { .number = 0 };
+    TN_TRY(read_items(text, &read, take_number, err));
+    *rule = read;
+    return TN_OK;
+}
+
 static tn_status take_dimension(const tn_rule_reading *r, tn_text item, void *to)
 {
     tn_dims_rule *rule = to;

@@ -43,19 +43,21 @@ static tn_status check_source(const tn_view *v, const encoding *e, tn_error *err
     return TN_OK;
 }
 
-static tn_status declare_codes(tn_view *v, const encoding *e, const tn_scaled_shapes *shapes, tn_error *err)
+tn_status tn_declare_codes(tn_view *v, const tn_datatype *datatype, const tn_quantize_options *o,
+                           tn_error *err)
 {
-    const tn_quantize_options *o = &e->plan.o;
+    tn_scaled_shapes shapes;
     tn_scaling *scaling = tn_arena_zalloc(v->arena, 1, sizeof *scaling);
-    const char *text = tn_datatype_text(e->datatype);
+    const char *text = tn_datatype_text(datatype);
+    TN_TRY(tn_scaled_shapes_for(datatype, v->tensor.rank, v->tensor.shape, &shapes, err));
     if (!scaling || !(scaling->datatype = tn_arena_text(v->arena, text, strlen(text))))
         return tn_fail_nomem(err);
     scaling->axis = -1;
     scaling->unpacked = o->unpacked;
     scaling->rotation = o->rotation;
     scaling->store = o->store;
-    for (uint32_t i = 0; i < shapes->count; i++) {
-        const tn_scaled_part *p = &shapes->parts[i];
+    for (uint32_t i = 0; i < shapes.count; i++) {
+        const tn_scaled_part *p = &shapes.parts[i];
         bool plain = i == 0 && o->unpacked;
         int64_t *shape = tn_arena_copy(v->arena, plain ? p->plain_shape : p->shape, p->rank * sizeof *shape);
         if (!shape)
@@ -67,9 +69,9 @@ static tn_status declare_codes(tn_view *v, const encoding *e, const tn_scaled_sh
         if (tn_array_nbytes(&v->parts[i].array, &v->parts[i].nbytes))
             return tn_fail(err, TN_ERR_LIMIT, "too large for its datatype");
     }
-    v->tensor.form = e->datatype->block ? TN_FORM_BLOCKS : TN_FORM_SCALED;
+    v->tensor.form = datatype->block ? TN_FORM_BLOCKS : TN_FORM_SCALED;
     v->tensor.scaling = scaling;
-    v->tensor.nparts = shapes->count;
+    v->tensor.nparts = shapes.count;
     v->bits = tn_dtype_get(v->parts[0].array.dtype)->bits;
     return TN_OK;
 }
@@ -109,11 +111,12 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
                        e->datatype->block->name);
     TN_TRY(tn_scaled_plan_make(&e->plan, e->datatype, v->tensor.rank, v->tensor.shape, &task->options, NULL,
                                err));
+    TN_TRY(tn_check_importance(e->datatype, &task->options, v->tensor.rank, v->tensor.shape, err));
     TN_TRY(tn_scaled_check_rotation(&e->plan, err));
     TN_TRY(tn_scaled_shapes_for(e->datatype, v->tensor.rank, v->tensor.shape, &shapes, err));
     e->streams = tn_scaled_cut(&e->plan);
     find_fields(e, &shapes);
-    return e->fakes ? TN_OK : declare_codes(v, e, &shapes, err);
+    return e->fakes ? TN_OK : tn_declare_codes(v, e->datatype, &e->plan.o, err);
 }
 
 /* ---- what comes first ---- */

@@ -14,9 +14,11 @@ extern const tn_step tn_step_requantize;        /* tn_quantize_task: codes with 
 extern const tn_step tn_step_encode;            /* tn_quantize_task: any datatype, by blocks */
 extern const tn_step tn_step_dequantize;        /* tn_dequantize_task: scales without a datatype */
 extern const tn_step tn_step_decode;            /* tn_dequantize_task: codes of a datatype */
+extern const tn_step tn_step_repack;            /* tn_quantize_task: codes into those of another datatype */
 extern const tn_step tn_step_reorder;           /* uint32_t[rank]: dimension i was order[i] */
 extern const tn_step tn_step_slice;             /* tn_arrangement */
 extern const tn_step tn_step_reshape;           /* tn_shape: of as many elements */
+extern const tn_step tn_step_add;               /* float: to each element of float32 */
 extern const tn_step tn_step_concat;            /* tn_joining, of several inputs */
 extern const tn_step tn_step_pad;               /* tn_pad_rule, or NULL: rows of codes begin on a byte */
 extern const tn_step tn_step_form;              /* tn_form_rule */
@@ -120,6 +122,14 @@ tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *tensor, tn_error *err);
 
 /* The datatype of a view that was encoded last (encode.c). */
 const tn_datatype *tn_encode_datatype(const tn_view *v);
+
+/* Makes the tensor of the view one of codes, whose parts are to be made (encode.c). */
+tn_status tn_declare_codes(tn_view *v, const tn_datatype *datatype, const tn_quantize_options *o,
+                           tn_error *err);
+
+/* How the codes that a view decodes can become those of another datatype by moving bits, or NULL
+ * (repack.c). */
+const struct tn_repacking *tn_repacking_of(const tn_view *decoded, const tn_datatype *to);
 
 /* TN_ERR_UNSUPPORTED: the elements of the view have no places: it is sparse, or has codes of a datatype
  * (arrange.c). */

@@ -231,7 +231,7 @@ static bool strided(const tn_view *v, tn_strided *s)
     const tn_stored *stored = tn_stored_of(p);
     const tn_stored_more *more = tn_stored_more_of(p);
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
-    if (stored->encoding != TN_ENCODING_RAW || more->pitch || more->derive)
+    if (stored->encoding != TN_ENCODING_RAW || more->pitch || more->derive || more->swapped)
         return false;
     s->base = tn_source_view(v->place->file->shards[stored->shard].source, stored->offset, stored->size);
     s->swap = stored->order == TN_HOST_ORDER ? 1 : type->swap_bytes;

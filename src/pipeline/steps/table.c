@@ -29,6 +29,7 @@ PARSE(form, tn_form_rule)
 PARSE(slice, tn_slice_rule)
 PARSE(transpose, tn_dims_rule)
 PARSE(reshape, tn_dims_rule)
+PARSE(add, tn_add_rule)
 PARSE(concat, tn_join_rule)
 PARSE(split, tn_join_rule)
 
@@ -40,6 +41,9 @@ static const tn_rule_step transpose_step = {
 };
 static const tn_rule_step reshape_step = {
     "reshape", TN_RULE_SHAPE, sizeof(tn_dims_rule), parse_reshape, NULL, tn_plan_add_reshape
+};
+static const tn_rule_step add_step = {
+    "add", TN_RULE_SHAPE, sizeof(tn_add_rule), parse_add, NULL, tn_plan_add_number
 };
 static const tn_rule_step concat_step = {
     "concat", TN_RULE_JOIN, sizeof(tn_join_rule), parse_concat, NULL, NULL
@@ -64,6 +68,7 @@ static const tn_rule_step *const steps[] = {
     &slice_step,
     &transpose_step,
     &reshape_step,
+    &add_step,
     &concat_step,
     &split_step,
     &layout_step,
@@ -95,7 +100,8 @@ tn_status tn_rule_read(const tn_rule *text, const tn_cast_rule *defaults, tn_are
     const tn_rule_step *step = find_step(text->step);
     if (!step || !text->text)
         return tn_fail(err, TN_ERR_ARGUMENT,
-                       "expected a step (slice, transpose, reshape, concat, split, layout, pad, form, cast) "
+                       "expected a step (slice, transpose, reshape, add, concat, split, layout, pad, form, "
+                       "cast) "
                        "but found %s", tn_quote_z(text->step ? text->step : "").text);
     void *read = tn_arena_zalloc(arena, 1, step->size);
     if (!read)
@@ -156,6 +162,7 @@ unsigned tn_rule_makes(const tn_rule *text, const char *cast_defaults)
         makes |= any_mode || cast->quantize.rule == mode ? TN_RULE_TAKES_MODE : 0;
         makes |= cast->quantize.ggml || !defaults.quantize.ggml ? TN_RULE_TAKES_DIALECT : 0;
         makes |= cast->of ? TN_RULE_KEEPS_N_OF_M : 0;
+        makes |= cast->datatype && cast->datatype->block ? TN_RULE_TAKES_IMPORTANCE : 0;
     }
     tn_read_rule_free(&rule);
     tn_arena_free(&arena);

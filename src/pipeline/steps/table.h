@@ -37,6 +37,7 @@ typedef struct tn_read_rule {
     void               *rule;
     tn_pattern          pattern;        /* its glob; not of concat and split, which have their own */
     const struct tn_cast_plan **plans;  /* of a cast, by source type: made when they are needed */
+    bool                is_of_map;      /* nobody asked for this rule, but a map */
 } tn_read_rule;
 
 static inline const char *tn_rule_glob_of(const tn_read_rule *rule)
