@@ -123,18 +123,29 @@ void tn_hash_free(tn_hash *h)
     h->sha = NULL;
 }
 
+/* Without printf: a file may have 100,000 checksums. */
+static void put_hex(char *to, const uint8_t *bytes, size_t n, const char *digits)
+{
+    for (size_t i = 0; i < n; i++) {
+        *to++ = digits[bytes[i] >> 4];
+        *to++ = digits[bytes[i] & 15];
+    }
+    *to = '\0';
+}
+
 void tn_digest_format(const tn_digest *digest, char text[TN_CHECKSUM_TEXT_MAX])
 {
     text[0] = '\0';
     for (size_t i = 0; i < PREFIXES; i++)
         if (prefixes[i].kind == digest->kind)
             strcpy(text, prefixes[i].text);
-    size_t n = strlen(text);
+    char *end = text + strlen(text);
+    uint32_t c = digest->crc;
+    const uint8_t crc[] = { (uint8_t)(c >> 24), (uint8_t)(c >> 16), (uint8_t)(c >> 8), (uint8_t)c };
     if (is_crc(digest->kind))
-        snprintf(text + n, TN_CHECKSUM_TEXT_MAX - n, "%08X", (unsigned)digest->crc);
+        put_hex(end, crc, sizeof crc, "0123456789ABCDEF");
     else if (digest->kind == TN_CHECKSUM_SHA256)
-        for (size_t i = 0; i < sizeof digest->sha256; i++)
-            snprintf(text + n + 2 * i, 3, "%02x", digest->sha256[i]);
+        put_hex(end, digest->sha256, sizeof digest->sha256, "0123456789abcdef");
 }
 
 /* The kind that a text names, and *digits behind its prefix. */

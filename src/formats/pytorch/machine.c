@@ -526,7 +526,12 @@ static tn_status push_items(tn_pt_machine *m, tn_pt_kind kind, size_t from, tn_e
 
 static tn_status op_empty(tn_pt_machine *m, unsigned kind, tn_error *err)
 {
-    return push_items(m, (tn_pt_kind)kind, m->count, err);
+    if (kind == TN_PT_TUPLE && m->no_items)
+        return push(m, items_value(TN_PT_TUPLE, m->no_items), err);
+    TN_TRY(push_items(m, (tn_pt_kind)kind, m->count, err));
+    if (kind == TN_PT_TUPLE)
+        m->no_items = m->stack[m->count - 1].items;
+    return TN_OK;
 }
 
 static tn_status op_from_mark(tn_pt_machine *m, unsigned kind, tn_error *err)

@@ -30,6 +30,7 @@ typedef struct tn_pt_machine {
     size_t         nmarks, marks_cap;
     tn_pt_value   *memo;
     size_t         nmemo, memo_cap;
+    tn_pt_items   *no_items;    /* of every empty tuple, which never grows; NULL: there was none yet */
     uint64_t       opcodes;
     size_t         op;          /* byte of the present opcode */
     bool           is_script;   /* TorchScript: its own classes are not worth a word */

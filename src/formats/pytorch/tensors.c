@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+enum { AHEAD = 8 };            /* tensors that are fetched into the cache before their turn */
+
 /* The entry being made. */
 typedef struct making {
     tn_pt_reader       *r;
@@ -466,6 +468,8 @@ tn_status tn_pt_add_tensors(tn_pt_reader *r, tn_error *err)
     TN_TRY(tn_file_expect(r->file, r->file->count + r->nfound, err));
     for (size_t i = 0; i < r->nfound; i++) {
         tn_pt_found *f = &r->found[i];
+        if (i + AHEAD < r->nfound)
+            __builtin_prefetch(r->found[i + AHEAD].tensor);
         if (!f->name)
             TN_TRY(name_after_file(r, f, err));
         TN_TRY(tn_in_tensor(add_one(r, f, err), f->name, err));

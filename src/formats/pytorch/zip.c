@@ -14,6 +14,7 @@ typedef struct archive {
     bool        *is_summed;     /* of the members: a tensor has its checksum */
     tn_names     table;
     size_t       folder;        /* bytes of the folder's name, with its slash */
+    size_t       next;          /* the member behind the storage that was found last */
 } archive;
 
 static const char *member_name(const void *owner, size_t i)
@@ -92,6 +93,17 @@ static const tn_zip_member *find(const archive *a, const char *name)
     return i < a->zip.count ? &a->zip.members[i] : NULL;
 }
 
+/* Members mostly come in the order in which tensors name them. */
+static const tn_zip_member *find_storage(archive *a, const char *name)
+{
+    if (a->next < a->zip.count && strcmp(a->names[a->next], name) == 0)
+        return &a->zip.members[a->next++];
+    const tn_zip_member *m = find(a, name);
+    if (m)
+        a->next = (size_t)(m - a->zip.members) + 1;
+    return m;
+}
+
 /* 0 with bytes: the writer was told to compute none. */
 static bool has_crc(const tn_zip_member *m) { return m->crc || !m->decoded; }
 
@@ -156,7 +168,7 @@ static tn_status locate(tn_pt_reader *r, const tn_pt_pickle *from, const tn_pt_s
     memcpy(name, from->folder, folder);
     memcpy(name + folder, s->key.ptr, s->key.len);
     name[folder + s->key.len] = 0;
-    const tn_zip_member *m = tn_text_has_nul(s->key) ? NULL : find(a, name);
+    const tn_zip_member *m = tn_text_has_nul(s->key) ? NULL : find_storage(a, name);
     if (!m)
         return missing(a, from, s->key, err);
     tn_error why;
