@@ -19,7 +19,7 @@ static float error_of(const grid_type *t, const grid_state *s, unsigned at, unsi
 }
 
 /* The point for values from `at` on; false: their levels are not in the grid, and the point is near. */
-static bool snap(const grid_type *t, const grid_state *s, unsigned at, float inverse_scale, float scale,
+static bool snap(const grid_type *t, grid_state *s, unsigned at, float inverse_scale, float scale,
                  uint16_t *point)
 {
     unsigned u = 0;
@@ -32,7 +32,7 @@ static bool snap(const grid_type *t, const grid_state *s, unsigned at, float inv
     if (number >= 0)
         return true;
     const uint16_t *list = s->near->list + (-1 - number);
-    float least = INFINITY;
+    float least = FLT_MAX;
     *point = list[1];
     for (unsigned k = 1; k <= list[0]; k++) {
         float error = error_of(t, s, at, list[k], scale);
@@ -41,6 +41,7 @@ static bool snap(const grid_type *t, const grid_state *s, unsigned at, float inv
             *point = list[k];
         }
     }
+    s->is_lost |= least == FLT_MAX;
     return false;
 }
 

@@ -5,6 +5,8 @@
 #ifndef TN_KERNELS_BLOCKS_ENCODE_GRID_H
 #define TN_KERNELS_BLOCKS_ENCODE_GRID_H
 
+#include <float.h>
+
 #include "kernels/blocks/encode.h"
 #include "kernels/blocks/neighbours.h"
 
@@ -37,6 +39,7 @@ typedef struct grid_state {
     bool     on_grid[GRID_GROUPS];
     float    scale;
     float    top;               /* what the highest level stands for in the trial in the middle */
+    bool     is_lost;           /* values are so large that the distances to all near points are infinite */
 } grid_state;
 
 /* ---- signs ---- */
@@ -100,6 +103,7 @@ INLINE bool begin_sub_block(const grid_type *t, grid_state *s, const float *x, c
     }
     s->scale = max / (float)(2 * t->levels - 1);
     s->top = max;
+    s->is_lost = false;
     return t->tiny_is_0 ? max != 0 : !(max < t->tiny);
 }
 
@@ -159,11 +163,14 @@ INLINE void put_grid_scale(const grid_type *t, grid_encoded *all, uint8_t *b)
     }
 }
 
-/* Keeps what is found of a sub-block; `any`: it is not 0. */
+/* Keeps what is found of a sub-block; `any`: it is not 0.  ggml ends the process where there is no scale or
+ * no point: an infinite scale says so. */
 INLINE void keep_sub_block(const grid_type *t, const grid_state *s, unsigned k, bool any, grid_encoded *all)
 {
     unsigned at = k * t->size;
     all->scale[k] = any ? s->scale : 0;
+    if (any && (s->is_lost || isnan(s->scale)))
+        all->scale[k] = INFINITY;
     for (unsigned g = 0; g < t->size / t->group; g++)
         all->index[at / t->group + g] = any ? (unsigned)s->near->number[s->point[g]] : 0;
     for (unsigned i = 0; i < t->size / 8; i++)

@@ -22,9 +22,9 @@ static float error_of(const iq1_state *s, unsigned at, unsigned point)
     return error;
 }
 
-static uint16_t nearest_point(const iq1_state *s, unsigned group, const uint16_t *list)
+static uint16_t nearest_point(iq1_state *s, unsigned group, const uint16_t *list)
 {
-    float least = INFINITY;
+    float least = FLT_MAX;
     uint16_t point = list[1];
     for (unsigned k = 1; k <= list[0]; k++) {
         float error = error_of(s, 8 * group, list[k]);
@@ -33,6 +33,7 @@ static uint16_t nearest_point(const iq1_state *s, unsigned group, const uint16_t
             point = list[k];
         }
     }
+    s->is_lost |= least == FLT_MAX;
     return point;
 }
 

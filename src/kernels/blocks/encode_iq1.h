@@ -25,6 +25,7 @@ typedef struct iq1_state {
     uint16_t point[4];          /* of its groups of 8 */
     unsigned kind;              /* bit 1: the first half is lower; bit 0: the second is */
     float    scale;
+    bool     is_lost;           /* values are so large that the distances to all near points are infinite */
 } iq1_state;
 
 /* The levels of a half, 0 or 1, of a kind. */
@@ -106,7 +107,7 @@ INLINE void refit_scale(iq1_state *s)
 }
 
 /* The first point of a list that is nearest to the values of a group. */
-typedef uint16_t (*iq1_nearest_fn)(const iq1_state *s, unsigned group, const uint16_t *list);
+typedef uint16_t (*iq1_nearest_fn)(iq1_state *s, unsigned group, const uint16_t *list);
 
 INLINE void take_points(iq1_state *s, iq1_nearest_fn nearest_point_of)
 {
@@ -120,6 +121,8 @@ INLINE void take_points(iq1_state *s, iq1_nearest_fn nearest_point_of)
     }
     if (!all)
         refit_scale(s);
+    if (s->is_lost || isnan(s->scale))  /* where ggml ends the process an infinite scale says so */
+        s->scale = INFINITY;
 }
 
 /* ---- super-blocks ---- */
@@ -134,6 +137,7 @@ INLINE bool begin_iq1(iq1_state *s, const float *x, unsigned n, const float *q, 
         s->point[g] = tn_grid_iq1[0];
     s->scale = 0;
     s->kind = 0;
+    s->is_lost = false;
     for (unsigned e = 0; e < n && !q; e++)
         s->w[e] = x[e] * x[e];
     if (q)
@@ -206,7 +210,8 @@ INLINE void put_iq1_m_block(const iq1_state *s, uint8_t *b)
         words[k / 4] |= code[k] << 3 * (k % 4);
         b[32 + k] |= (uint8_t)((s[k].kind >> 1) << 3 | (s[k].kind & 1) << 7);
     }
-    uint32_t half = half_of(iq1_refit(s, code, most / 15) * 1.1125f);
+    float d = most < INFINITY ? iq1_refit(s, code, most / 15) : most;
+    uint32_t half = half_of(d * 1.1125f);
     for (unsigned i = 0; i < 4; i++)
         put16(b + 48 + 2 * i, words[i] | (half >> 4 * i & 15) << 12);
 }

@@ -28,13 +28,16 @@ INLINE vf costs_at(const uint16_t *points, const costs *c, unsigned bits)
     return cost;
 }
 
-/* The first point of a list that costs least; the very first, if the costs of all are infinite. */
-INLINE uint16_t nearest_point(const uint16_t *list, const costs *c, unsigned bits)
+/* The first point of a list that costs least; the very first, and lost, if the costs of all are infinite. */
+INLINE uint16_t nearest_point(const uint16_t *list, const costs *c, unsigned bits, bool *is_lost)
 {
-    const vf infinite = every_f(INFINITY);
-    vf cost = costs_at(list + 1, c, bits), best = pick(above(infinite, cost), cost, infinite);
-    if (list[0] <= LANES)
-        return list[1 + __builtin_ctz(lane_bits(same(best, least_lane(best))))];
+    const vf most = every_f(FLT_MAX);
+    vf cost = costs_at(list + 1, c, bits), best = pick(above(most, cost), cost, most);
+    if (list[0] <= LANES) {
+        vf least = least_lane(best);
+        *is_lost |= least[0] == FLT_MAX;
+        return list[1 + __builtin_ctz(lane_bits(same(best, least)))];
+    }
     vi at = { 0 };
     for (int32_t k = LANES; k < list[0]; k += LANES) {
         cost = costs_at(list + 1 + k, c, bits);
@@ -42,7 +45,9 @@ INLINE uint16_t nearest_point(const uint16_t *list, const costs *c, unsigned bit
         best = pick(less, cost, best);
         at = (vi)pick(less, (vf)((vi){ 0 } + k), (vf)at);
     }
-    unsigned lanes = lane_bits(same(best, least_lane(best)));
+    vf least = least_lane(best);
+    *is_lost |= least[0] == FLT_MAX;
+    unsigned lanes = lane_bits(same(best, least));
     int32_t place[LANES], first = INT32_MAX;
     memcpy(place, &at, sizeof place);
     do {
@@ -114,6 +119,7 @@ typedef struct grid_trials {
     uint16_t point[GRID_GROUPS][GRID_TRIALS];
     bool     on_grid[GRID_TRIALS][GRID_GROUPS];
     float    inverse[GRID_TRIALS], scale[GRID_TRIALS], A[GRID_TRIALS], B[GRID_TRIALS];
+    bool     is_lost[GRID_GROUPS];      /* the group, in some trial */
 } grid_trials;
 
 INLINE void sum_trials(const grid_type *type, const grid_state *s, unsigned n, grid_trials *t)
@@ -142,6 +148,7 @@ INLINE void snap_trials(const grid_type *type, const grid_state *s, const grid_r
     const unsigned groups = type->size / type->group;
     struct { uint8_t trial, group; int32_t list; } task[GRID_TRIALS * GRID_GROUPS];
     unsigned tasks = 0;
+    memset(t->is_lost, 0, sizeof t->is_lost);
     for (unsigned k = 0; k < n; k++) {
         uint8_t level[GRID_MOST];
         levels_at(type, s, t->inverse[k], level);
@@ -159,7 +166,7 @@ INLINE void snap_trials(const grid_type *type, const grid_state *s, const grid_r
     for (unsigned i = 0; i < tasks; i++) {
         unsigned k = task[i].trial, g = task[i].group;
         costs c = costs_of(r, g, t->scale[k], type->bits);
-        t->point[g][k] = nearest_point(s->near->list + task[i].list, &c, type->bits);
+        t->point[g][k] = nearest_point(s->near->list + task[i].list, &c, type->bits, &t->is_lost[g]);
     }
 }
 
@@ -173,6 +180,8 @@ INLINE void try_all(const grid_type *type, grid_state *s, const grid_rows *r, gr
     }
     snap_trials(type, s, r, n, t);
     sum_trials(type, s, n, t);
+    for (unsigned g = 0; g < groups; g++)
+        s->is_lost |= t->is_lost[g];
     for (unsigned k = 0; k < n; k++) {
         float A = t->A[k], B = t->B[k];
         if (!(B > 0 && A * A > best * B))
@@ -194,8 +203,10 @@ INLINE void improve_best(const grid_type *type, grid_state *s, const grid_rows *
     t->inverse[0] = 1 / s->scale;
     snap_trials(type, s, r, 1, t);
     for (unsigned g = 0; g < type->size / type->group; g++) {
-        if (all || !s->on_grid[g])
+        if (all || !s->on_grid[g]) {
             s->point[g] = t->point[g][0];
+            s->is_lost |= t->is_lost[g];
+        }
         t->point[g][0] = s->point[g];
     }
     sum_trials(type, s, 1, t);

@@ -191,7 +191,7 @@ static iq1_cut cut_all_by_halves(iq1_state *s)
 
 /* ---- points ---- */
 
-static uint16_t nearest_iq1_point(const iq1_state *s, unsigned group, const uint16_t *list)
+static uint16_t nearest_iq1_point(iq1_state *s, unsigned group, const uint16_t *list)
 {
     costs c;
     for (unsigned i = 0; i < 8; i++) {
@@ -203,7 +203,7 @@ static uint16_t nearest_iq1_point(const iq1_state *s, unsigned group, const uint
         }
         c.of[4 * i + 3] = 0;
     }
-    return nearest_point(list, &c, 2);
+    return nearest_point(list, &c, 2, &s->is_lost);
 }
 
 INLINE void encode_iq1(iq1_state *s, iq1_cut (*cut_values)(iq1_state *))
