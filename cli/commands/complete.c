@@ -100,7 +100,7 @@ static void offer_value(const completion *c, opt_id id)
         { OPT_ROTATE, "none hadamard16 hadamard32 hadamard64 hadamard128 walsh16 walsh32 walsh64 walsh128" },
         { OPT_ROUND, "even away zero half_up trunc up down stochastic" }, { OPT_COMPLEX, "real" },
         { OPT_OVERFLOW, "default saturate inf nan error" }, { OPT_UNDERFLOW, "allow error" },
-        { OPT_SORT, "name size type shape" }, { OPT_MAP, "llama qwen gemma gemma2" },
+        { OPT_SORT, "name size type shape" }, { OPT_MAP, "llama qwen gemma gemma2 phi3 nemotron gpt2" },
     };
     static const struct { opt_id id; void (*offer)(const completion *c); } tables[] = {
         { OPT_TO, offer_written_formats }, { OPT_FROM, offer_formats }, { OPT_OPTION, offer_format_options },

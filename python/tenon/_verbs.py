@@ -295,7 +295,8 @@ def convert(
     The output is written completely or not at all; it may be the source.  Ctrl-C leaves no file.
     report: what quantizing did to each tensor is in the result
     importance: for block types such as "q4_K": an imatrix file, which says how much each column counts
-    map: from the names of Hugging Face to those of GGUF, or back: "llama", "qwen", "gemma", "gemma2"
+    map: from the names of Hugging Face to those of GGUF, or back: "llama", "qwen", "gemma", "gemma2",
+        "phi3", "nemotron", "gpt2"
     template: a file whose metadata the output gets, such as a GGUF with a tokenizer
     options: those of one format, {"onnx.graph": "m.onnx"}
     raw: another tool's packed codes are taken as the numbers that they look like

@@ -51,6 +51,8 @@ static bool take_action(tn_text word, tn_map_row *row)
 {
     if (tn_text_is(word, "f32"))
         return row->is_float32 = true;
+    if (tn_text_is(word, "transpose"))
+        return row->is_transposed = true;
     if (tn_text_is(word, "stack"))
         return row->is_stacked = true;
     if (begins_with(word, "add="))
@@ -70,7 +72,7 @@ static const char *read_row(tn_text line, tn_map_row *row)
         return "expected two names";
     for (tn_text word; (word = next_word(&line)).len;)
         if (!take_action(word, row))
-            return "expected rope=heads, rope=kv_heads, add=NUMBER, f32 or stack after the names";
+            return "expected rope=heads, rope=kv_heads, add=NUMBER, transpose, f32 or stack after the names";
     size_t here = count_stars(row->from), there = count_stars(row->to) + row->is_stacked;
     bool one_side = is_left_out(row->from) || is_left_out(row->to);
     if (is_left_out(row->from) && is_left_out(row->to))

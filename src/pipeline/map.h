@@ -1,8 +1,8 @@
 /* pipeline/map.h - tables that say what tensors are called elsewhere, and how they lie there.
  *
  * A row has a name of Hugging Face, a name of GGUF and what else changes on the way from the first to the
- * second: rope=heads, add=N, f32, stack (docs/maps.md).  A star is a number, the same on both sides; `-`
- * means that the tensor is left out. */
+ * second: rope=heads, add=N, transpose, f32, stack (docs/maps.md).  A star is a number, the same on both
+ * sides; `-` means that the tensor is left out. */
 #ifndef TN_PIPELINE_MAP_H
 #define TN_PIPELINE_MAP_H
 
@@ -15,7 +15,7 @@ typedef struct tn_map_row {
     tn_text from, to;           /* of Hugging Face, of GGUF */
     tn_text heads;              /* rope: which number of heads; empty: rows stay in their order */
     double  add;                /* 0: nothing */
-    bool    is_float32, is_stacked;
+    bool    is_float32, is_stacked, is_transposed;
 } tn_map_row;
 
 typedef struct tn_map {

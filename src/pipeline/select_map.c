@@ -96,6 +96,8 @@ static tn_status move_rows(tn_selection *s, const tn_map_row *row, const tn_orig
 static tn_status change(tn_selection *s, const tn_map_row *row, const tn_origin **o, tn_error *err)
 {
     bool backward = s->mapping->is_backward;
+    if (row->is_transposed)
+        TN_TRY(apply(s, "transpose", "1,0", o, err));
     if (row->heads.len)
         TN_TRY(move_rows(s, row, o, err));
     if (row->add != 0) {

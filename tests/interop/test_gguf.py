@@ -1,5 +1,6 @@
 """test_gguf.py TOOL: GGUF files against gguf-py, in both directions."""
 import json
+from pathlib import Path
 
 import gguf
 import numpy as np
@@ -168,6 +169,26 @@ def any_bits_come_back(folder):
         assert back[f"t{i}"] == random_array(dtype, (7, 3), i).tobytes()
 
 
+# the architectures of each table of --map
+MAPS = {"llama": ["LLAMA"], "qwen": ["QWEN2", "QWEN3", "QWEN3MOE"], "gemma": ["GEMMA"], "gemma2": ["GEMMA2", "GEMMA3"],
+        "phi3": ["PHI3", "PHIMOE"], "nemotron": ["NEMOTRON"], "gpt2": ["GPT2"]}
+
+
+def maps_have_the_names_of_gguf_py(folder):
+    """Each row of src/pipeline/maps/ is a name that gguf-py gives a tensor of one of the architectures."""
+    tables = Path(__file__).resolve().parents[2] / "src/pipeline/maps"
+    assert {path.stem for path in tables.glob("*.map")} == set(MAPS)
+    for table, architectures in MAPS.items():
+        known = [gguf.get_tensor_name_map(gguf.MODEL_ARCH[name], 4) for name in architectures]
+        for line in (tables / f"{table}.map").read_text().splitlines():
+            words = line.split("#")[0].split()
+            if not words or "-" in words[:2]:
+                continue
+            here, there = (name.replace("experts.*", "experts").replace("*", "3") for name in words[:2])
+            names = {k.get_name(here, try_suffixes=(".weight", ".bias")) for k in known}
+            assert there in names, f"{table}: {line}: {names}"
+
+
 each.run([what_gguf_py_writes_is_read, big_endian_files_of_gguf_py_are_read, what_is_written_again_is_the_same_to_gguf_py,
           blocks_that_are_encoded_are_those_of_gguf_py, edits_are_seen_by_gguf_py, splits_have_the_keys_that_gguf_py_knows,
-          any_bits_come_back])
+          any_bits_come_back, maps_have_the_names_of_gguf_py])

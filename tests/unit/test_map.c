@@ -120,6 +120,63 @@ static void gemma_adds_one(void)
     tn_close(file);
 }
 
+/* Matrices of GPT-2 lie the other way round; names come in two spellings. */
+static void gpt2_is_transposed(void)
+{
+    static const float matrix[] = { 1, 2, 3, 4, 5, 6 }, bias[] = { 7, 8, 9 };
+    for (int spelling = 0; spelling < 2; spelling++) {
+        const simple t[] = {
+            { .name = spelling ? "transformer.h.1.mlp.c_fc.weight" : "h.1.mlp.c_fc.weight",
+              .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 3 }, .data = matrix },
+            { .name = spelling ? "transformer.h.1.mlp.c_fc.bias" : "h.1.mlp.c_fc.bias",
+              .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = bias },
+            { .name = "h.1.attn.masked_bias", .dtype = TN_FLOAT32, .rank = 0, .data = bias },
+        };
+        write_file("model.safetensors", (tn_create_options){ .replace = true }, t, 3);
+        must_map("model.safetensors", "mapped.safetensors", "gpt2");
+        tn_file *file = open_file("mapped.safetensors");
+        CHECK(tn_file_count(file) == 2 && tn_file_find(file, "blk.1.ffn_up.weight")->shape[0] == 3);
+        const float *w = floats_of(file, "blk.1.ffn_up.weight", 6);
+        for (int i = 0; i < 6; i++)
+            CHECK(w[i] == matrix[i % 2 * 3 + i / 2]);
+        CHECK(memcmp(floats_of(file, "blk.1.ffn_up.bias", 3), bias, sizeof bias) == 0);
+        tn_close(file);
+        must_map("mapped.safetensors", "back.safetensors", "gpt2");
+        file = open_file("back.safetensors");
+        CHECK(memcmp(floats_of(file, "transformer.h.1.mlp.c_fc.weight", 6), matrix, sizeof matrix) == 0);
+        tn_close(file);
+    }
+}
+
+/* A row of each kind of the other tables: norms, what is fused, experts. */
+static void other_architectures_have_their_own_names(void)
+{
+    static const float x[] = { 1, 2, 3, 4 };
+    static const struct { const char *map, *from, *to; float first; } cases[] = {
+        { "nemotron", "model.layers.7.input_layernorm.weight", "blk.7.attn_norm.weight", 2 },
+        { "nemotron", "model.layers.7.input_layernorm.bias", "blk.7.attn_norm.bias", 1 },
+        { "nemotron", "model.layers.7.mlp.up_proj.weight", "blk.7.ffn_up.weight", 1 },
+        { "phi3", "model.layers.0.self_attn.qkv_proj.weight", "blk.0.attn_qkv.weight", 1 },
+        { "phi3", "model.layers.0.mlp.gate_up_proj.weight", "blk.0.ffn_up.weight", 1 },
+        { "phi3", "model.layers.0.block_sparse_moe.experts.0.w3.weight", "blk.0.ffn_up_exps.weight", 1 },
+        { "qwen", "model.layers.2.mlp.experts.0.down_proj.weight", "blk.2.ffn_down_exps.weight", 1 },
+        { "qwen", "model.layers.2.self_attn.q_proj.weight", "blk.2.attn_q.weight", 1 },
+        { "gemma", "model.layers.2.post_attention_layernorm.weight", "blk.2.ffn_norm.weight", 2 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const simple t = { .name = cases[i].from, .dtype = TN_FLOAT32, .rank = 1, .shape = { 4 }, .data = x };
+        write_file("model.safetensors", (tn_create_options){ .replace = true }, &t, 1);
+        must_map("model.safetensors", "mapped.safetensors", cases[i].map);
+        tn_file *file = open_file("mapped.safetensors");
+        CHECK(*floats_of(file, cases[i].to, 4) == cases[i].first);
+        tn_close(file);
+        must_map("mapped.safetensors", "back.safetensors", cases[i].map);
+        file = open_file("back.safetensors");
+        CHECK(memcmp(floats_of(file, cases[i].from, 4), x, sizeof x) == 0);
+        tn_close(file);
+    }
+}
+
 static void what_a_map_does_not_say_is_refused(void)
 {
     static const float x[6];
@@ -241,6 +298,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(llama_goes_there_and_back),
         IN_FOLDER(gemma_adds_one),
+        IN_FOLDER(gpt2_is_transposed),
+        IN_FOLDER(other_architectures_have_their_own_names),
         IN_FOLDER(what_a_map_does_not_say_is_refused),
         IN_FOLDER(a_table_can_be_a_file),
         IN_FOLDER(a_table_has_a_limit),
