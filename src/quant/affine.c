@@ -76,7 +76,7 @@ static void choose_kernel(tn_affine_plan *plan, const tn_quant_kernels *k, bool 
     bool is_signed = plan->codes->kind == TN_KIND_INT;
     tn_dequantize_fn from_signed = bits == 16 ? k->from_i16 : k->from_i8,
                      from_unsigned = bits == 16 ? k->from_u16 : k->from_u8;
-    if (bits > 16 || !zeros_are_near(plan))
+    if (bits > 16 || plan->wide_scale || !zeros_are_near(plan))
         return;
     if (dequantize)
         plan->dequantize = is_signed ? from_signed : from_unsigned;
@@ -111,8 +111,9 @@ tn_status tn_affine_plan_make(tn_affine_plan *plan, const tn_affine_task *task, 
     TN_TRY(check_values(task->values, err));
     *plan = (tn_affine_plan){
         .codes = tn_dtype_get(a->codes), .values = tn_dtype_get(task->values),
-        .name = tn_dtype_get(a->codes)->name, .index = task->index, .scale = task->scale, .zero = task->zero,
-        .nan = o.nan, .arithmetic = a->arithmetic, .is_float32 = task->values == TN_FLOAT32,
+        .name = tn_dtype_get(a->codes)->name, .index = task->index, .scale = task->scale,
+        .wide_scale = task->wide_scale, .zero = task->zero, .nan = o.nan, .arithmetic = a->arithmetic,
+        .is_float32 = task->values == TN_FLOAT32,
     };
     if ((unsigned)a->arithmetic > TN_ARITH_MLI)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected an arithmetic of 0 to %d but found %d", TN_ARITH_MLI,
@@ -392,6 +393,12 @@ static float define_value(const tn_affine_plan *plan, int64_t difference, float 
     return value;
 }
 
+/* As PyTorch has it for a scale per index: code and zero point in float32, their product in float64. */
+static float define_wide(int64_t code, int64_t zero, double scale)
+{
+    return (float)((double)((float)code - (float)zero) * scale);
+}
+
 /* The definition: any width of codes, any zero point. */
 static void define_values(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                           uint64_t first, unsigned bits)
@@ -400,8 +407,9 @@ static void define_values(const tn_affine_plan *plan, uint8_t *dst, const uint8_
     tn_scale_walk at = tn_scale_walk_at(plan->index, first);
     for (size_t i = 0; i < n; i++) {
         int64_t code = (int64_t)(tn_code_get(src, i, bits) ^ sign) - (int64_t)sign;
-        float value =
-            define_value(plan, code - (plan->zero ? plan->zero[at.scale] : 0), plan->scale[at.scale]);
+        int64_t zero = plan->zero ? plan->zero[at.scale] : 0;
+        float value = plan->wide_scale ? define_wide(code, zero, plan->wide_scale[at.scale])
+                                       : define_value(plan, code - zero, plan->scale[at.scale]);
         memcpy(dst + sizeof value * i, &value, sizeof value);
         tn_scale_walk_on(&at, plan->index, 1);
     }

@@ -49,6 +49,7 @@ typedef struct tn_affine_task {
     bool             decodes;           /* codes to values; else values to codes */
     tn_scale_index   index;
     const float     *scale;             /* borrowed; must outlive the plan */
+    const double    *wide_scale;        /* borrowed; decoding multiplies by them in float64; NULL: by scale */
     const int32_t   *zero;              /* borrowed; NULL: all 0 */
     const tn_quantize_options *options; /* uses round, nan and seed; NULL: the defaults */
     const tn_quant_kernels *kernels;    /* NULL: the best of this CPU */
@@ -59,6 +60,7 @@ typedef struct tn_affine_plan {
     const char      *name;              /* of the codes, for messages; the caller may change it */
     tn_scale_index   index;
     const float     *scale;             /* borrowed */
+    const double    *wide_scale;        /* borrowed; may be NULL */
     const int32_t   *zero;              /* borrowed; may be NULL */
     int64_t          range[2];
     tn_nan           nan;

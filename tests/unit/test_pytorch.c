@@ -200,6 +200,7 @@ static size_t count_items(tn_json j)
 /* One tensor of the manifest; texts are "" if they are not there. */
 typedef struct expected {
     char    name[1024], dtype[40], sha256[70], tied[100], form[40], codes[20], why[40], layout[40];
+    char    values[70];         /* SHA-256 of those of a quantized tensor, as float32 */
     int64_t shape[8], axis, zero[16];
     double  scale[16];
     size_t  rank, nscale, nzero, nparts;
@@ -239,6 +240,8 @@ static void take_field(expected *e, tn_text key, tn_json *j)
         take_text(j, e->dtype, sizeof e->dtype);
     else if (tn_text_is(key, "sha256"))
         take_text(j, e->sha256, sizeof e->sha256);
+    else if (tn_text_is(key, "dequantized_float32_sha256"))
+        take_text(j, e->values, sizeof e->values);
     else if (tn_text_is(key, "tied"))
         take_text(j, e->tied, sizeof e->tied);
     else if (tn_text_is(key, "form"))
@@ -293,6 +296,11 @@ static void check_scaled(const tn_file *f, const tn_tensor *t, const expected *e
     CHECK(t->parts[2].array.dtype == TN_INT64 && memcmp(zero, e->zero, 8 * e->nzero) == 0);
     free(scale);
     free(zero);
+    uint64_t count = t->parts[0].nbytes * 8 / tn_dtype_get(t->parts[0].array.dtype)->bits;
+    float *values = malloc((size_t)count * sizeof *values + 1);
+    CHECK(tn_read(f, t, TN_FLOAT32, values, (size_t)count * sizeof *values, NULL) == TN_OK);
+    assert_string_equal(sha256_of(values, (size_t)count * sizeof *values).text, e->values);
+    free(values);
 }
 
 /* torch has a row per dimension, we have one per value. */
@@ -737,6 +745,32 @@ static void views_of_deflated_storages_are_the_same(void)
     }
 }
 
+/* Two rows of a tensor, whose scales are of 64 bits: before or after they become values. */
+static void read_rows(const tn_file *f, const tn_tensor *t, bool sliced_first, float values[12])
+{
+    tn_view *view = NULL;
+    CHECK(tn_view_open(f, t, &view, NULL) == TN_OK);
+    if (sliced_first)
+        CHECK(tn_view_add(&view, "slice", "1:3", NULL) == TN_OK);
+    CHECK(tn_view_add_values(&view, TN_FLOAT32, NULL) == TN_OK);
+    if (!sliced_first)
+        CHECK(tn_view_add(&view, "slice", "1:3", NULL) == TN_OK);
+    CHECK(tn_view_read(view, 0, 0, 12, values, 12 * sizeof *values, NULL) == TN_OK);
+    tn_view_close(view);
+}
+
+static void scales_of_a_slice_keep_their_bits(void)
+{
+    float before[12], after[12];
+    tn_file *f;
+    CHECK(tn_open(GOLDEN "v2.15/quantized.pt", NULL, &f, NULL) == TN_OK);
+    const tn_tensor *t = tn_file_find(f, "pc_qint8");
+    read_rows(f, t, true, before);
+    read_rows(f, t, false, after);
+    CHECK(memcmp(before, after, sizeof before) == 0);
+    tn_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -747,6 +781,7 @@ int main(void)
         TEST(a_changed_element_is_seen_by_its_crc32),
         TEST(dense_storages_are_used_in_place),
         TEST(views_of_deflated_storages_are_the_same),
+        TEST(scales_of_a_slice_keep_their_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
 
 /* ---- scales of the input ---- */
 
-static tn_status read_part(const tn_view *v, uint32_t k, const void **data, tn_error *err)
+tn_status tn_view_read_part(const tn_view *v, uint32_t k, const void **data, tn_error *err)
 {
     const tn_tensor *t = tn_stored_tensor(v);
     const tn_part *p = &v->parts[k];
@@ -31,7 +31,8 @@ static tn_status read_part(const tn_view *v, uint32_t k, const void **data, tn_e
     return copy ? tn_copy_part(&place, t, k, p->array.dtype, copy, err) : tn_fail_nomem(err);
 }
 
-/* PyTorch stores scales as float64 and multiplies in float32. */
+/* PyTorch stores scales as float64.  It multiplies by one scale in float32, and by one for each index in
+ * float64 (wide_scales()). */
 static tn_status narrow_scales(const tn_view *v, const void **data, tn_error *err)
 {
     uint64_t n = v->parts[1].nbytes / sizeof(double);
@@ -41,6 +42,18 @@ static tn_status narrow_scales(const tn_view *v, const void **data, tn_error *er
         narrow[i] = (float)tn_value_get(TN_FLOAT64, *data, i).re;
     *data = narrow;
     return TN_OK;
+}
+
+/* NULL: scales are float32, or there is one. */
+static tn_status wide_scales(const tn_view *v, const double **scale, tn_error *err)
+{
+    const void *data = NULL;
+    *scale = NULL;
+    if (v->parts[1].array.dtype != TN_FLOAT64 || v->tensor.scaling->axis < 0)
+        return TN_OK;
+    TN_TRY(tn_view_read_part(v, 1, &data, err));
+    *scale = tn_arena_copy(v->arena, data, (size_t)v->parts[1].nbytes);     /* aligned */
+    return *scale ? TN_OK : tn_fail_nomem(err);
 }
 
 static tn_status narrow_zeros(const tn_view *v, const void **data, tn_error *err)
@@ -62,11 +75,11 @@ static tn_status narrow_zeros(const tn_view *v, const void **data, tn_error *err
 tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **zero, tn_error *err)
 {
     const void *scales = NULL, *zeros = NULL;
-    TN_TRY(read_part(v, 1, &scales, err));
+    TN_TRY(tn_view_read_part(v, 1, &scales, err));
     if (v->parts[1].array.dtype == TN_FLOAT64)
         TN_TRY(narrow_scales(v, &scales, err));
     if (v->tensor.nparts > 2)
-        TN_TRY(read_part(v, 2, &zeros, err));
+        TN_TRY(tn_view_read_part(v, 2, &zeros, err));
     if (zeros && v->parts[2].array.dtype == TN_INT64)
         TN_TRY(narrow_zeros(v, &zeros, err));
     *scale = scales;
@@ -380,6 +393,7 @@ static tn_status describe_dequantize(tn_view *v, const void *options, tn_error *
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a scaled tensor becomes a float type, and from there any other");
     TN_TRY(made ? tn_view_scales(v->input, &plan.scale, &plan.zero, err) : tn_fail_nomem(err));
+    TN_TRY(wide_scales(v->input, &plan.wide_scale, err));
     TN_TRY(tn_view_check_padding(v, err));
     TN_TRY(tn_scale_index_for(v->tensor.rank, tn_view_shape(v), v->tensor.scaling->axis, &plan.index, err));
     TN_TRY(tn_affine_plan_make(made, &plan, err));

@@ -234,7 +234,8 @@ typedef struct arranging {
     tn_arrangement how;
     tn_strided     source;      /* once it is prepared; its strides are those of the result */
     bool           is_strided;  /* else boxes of the input are read */
-    struct { const uint32_t *from; uint32_t *to; } chosen[3];   /* scales, zero points; NULL: all go along */
+    /* scales, zero points: elements of so many bytes; NULL: all go along */
+    struct { const uint8_t *from; uint8_t *to; size_t width; } chosen[3];
     uint64_t       nchosen;
     int64_t        first, step; /* of them */
 } arranging;
@@ -243,8 +244,11 @@ typedef struct arranging {
 static void choose_scales(const arranging *own)
 {
     for (uint32_t k = 1; k < 3 && own->chosen[k].to; k++)
-        for (uint64_t i = 0; i < own->nchosen; i++)
-            own->chosen[k].to[i] = own->chosen[k].from[own->first + (int64_t)i * own->step];
+        for (uint64_t i = 0; i < own->nchosen; i++) {
+            int64_t from = own->first + (int64_t)i * own->step;
+            size_t width = own->chosen[k].width;
+            memcpy(own->chosen[k].to + i * width, own->chosen[k].from + (size_t)from * width, width);
+        }
 }
 
 /* Scales go along; those of a dimension of which some indices are left are chosen alike. */
@@ -265,19 +269,19 @@ static tn_status arrange_scales(tn_view *v, const tn_arrangement *a, tn_error *e
     v->tensor.scaling = scaling;
     if (axis < 0 || (to >= 0 && *extent == v->input->tensor.shape[axis]))
         return TN_OK;
-    const void *found[3] = { NULL };
-    TN_TRY(tn_view_scales(v->input, (const float **)&found[1], (const int32_t **)&found[2], err));
     for (uint32_t k = 1; k < v->tensor.nparts && k < 3; k++) {
-        uint32_t *some = tn_arena_alloc(v->arena, ((size_t)*extent + 1) * sizeof *some);
-        if (!some)
-            return tn_fail_nomem(err);
-        own->chosen[k].from = found[k];
+        size_t width = tn_dtype_get(v->parts[k].array.dtype)->bits / 8;
+        uint8_t *some = tn_arena_alloc(v->arena, ((size_t)*extent + 1) * width);
+        const void *found;
+        TN_NEED(some, err);
+        TN_TRY(tn_view_read_part(v->input, k, &found, err));
+        own->chosen[k].from = found;
         own->chosen[k].to = some;
-        v->parts[k].array.dtype = k == 1 ? TN_FLOAT32 : TN_INT32;
+        own->chosen[k].width = width;
         v->parts[k].array.rank = to >= 0 ? v->parts[k].array.rank : 0;
         v->parts[k].array.shape = extent;
-        v->parts[k].nbytes = (uint64_t)*extent * sizeof *some;
-        v->parts[k].data = (const uint8_t *)some;
+        v->parts[k].nbytes = (uint64_t)*extent * width;
+        v->parts[k].data = some;
     }
     own->nchosen = (uint64_t)*extent;
     own->first = a->start[axis];

@@ -101,8 +101,11 @@ void      tn_stored_sum(const tn_view *stored, uint64_t first, uint64_t n, tn_wo
 tn_status tn_stored_end(const tn_view *stored, tn_worker *w, tn_digest *sum, tn_error *err);
 void      tn_stored_rest(tn_worker *w);         /* gives up what was begun, if anything */
 
-/* Scales and zero points of a tensor without a datatype, in the view's arena: from memory or from the file;
- * *zero is NULL if there are none (affine.c). */
+/* All bytes of a small part, in memory already or read into the view's arena (affine.c). */
+tn_status tn_view_read_part(const tn_view *v, uint32_t part, const void **data, tn_error *err);
+
+/* Scales and zero points of a tensor without a datatype, as float32 and int32, in the view's arena: from
+ * memory or from the file; *zero is NULL if there are none (affine.c). */
 tn_status tn_view_scales(const tn_view *v, const float **scale, const int32_t **zero, tn_error *err);
 
 /* Whether values of a type have a sign; else TN_ERR_ARGUMENT.  Whether codes become that type without a cast
