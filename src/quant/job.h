@@ -62,6 +62,7 @@ typedef struct tn_scaled_job {
     tn_cast_plan   cast_in, cast_out;           /* rotated items: from work->src_type, to work->dst_type */
     tn_tiles_encode_fn encode;  /* fast paths; both may be NULL */
     tn_tiles_decode_fn decode;
+    bool           has_lines;   /* tiles have several lines, and there is a fast path for them */
     bool           stores;      /* data holds numbers of another type: see tn_datatype_store_codes() */
     uint8_t        stored[256];
     uint8_t       *last[2];     /* arrays of the lowest code and of the highest one, for reports */

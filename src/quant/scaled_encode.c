@@ -191,18 +191,11 @@ static bool is_small(size_t size)
     return size >= 2 && size <= LARGEST && (size & (size - 1)) == 0;
 }
 
-/* Chooses scales and zero points of consecutive tiles; false: kernels cannot. */
-static bool choose_scales(const recipe *r, scratch *w, const float *x, size_t tiles, size_t size)
+/* Scales and zero points from w->high and w->low; false: kernels cannot. */
+static bool scales_of_ranges(const recipe *r, scratch *w, size_t tiles)
 {
     const tn_encode_kernels *k = r->kernels;
     const tn_tile_scales to = { w->scale, w->factor, w->inverse, w->zero, w->shift };
-    size_t at_once = is_small(size) ? tiles : 1;
-    for (size_t i = 0; i < tiles; i += at_once) {
-        if (r->scale.zero_kind == TN_ZERO_NONE)
-            k->largest(w->high + i, x + i * size, at_once, size);
-        else
-            k->ends(w->high + i, w->low + i, x + i * size, at_once, size);
-    }
     if (r->plan->o.ggml)
         round_up_for_ggml(r->plan, w->high, tiles);
     memset(w->high + tiles, 0, TN_ENCODE_SLACK * sizeof *w->high);
@@ -211,6 +204,20 @@ static bool choose_scales(const recipe *r, scratch *w, const float *x, size_t ti
                                  : k->scales(&r->scale, w->high, w->low, tiles, &to);
     w->is_far = found & TN_SCALES_FAR;
     return !(found & TN_SCALES_SPECIAL);
+}
+
+/* Chooses scales and zero points of consecutive tiles; false: kernels cannot. */
+static bool choose_scales(const recipe *r, scratch *w, const float *x, size_t tiles, size_t size)
+{
+    const tn_encode_kernels *k = r->kernels;
+    size_t at_once = is_small(size) ? tiles : 1;
+    for (size_t i = 0; i < tiles; i += at_once) {
+        if (r->scale.zero_kind == TN_ZERO_NONE)
+            k->largest(w->high + i, x + i * size, at_once, size);
+        else
+            k->ends(w->high + i, w->low + i, x + i * size, at_once, size);
+    }
+    return scales_of_ranges(r, w, tiles);
 }
 
 static void put_scales(const recipe *r, const tn_tiles *tiles, size_t first, const scratch *w, size_t n)
@@ -351,6 +358,65 @@ tn_tiles_encode_fn tn_scaled_encoder(const tn_scaled_plan *p)
     if (searcher)
         return searcher;
     return is_plain(p) ? encode : NULL;
+}
+
+/* --- tiles of several lines ------------------------------------------------------------- */
+
+/* Widens the ranges of tiles by those of a line, in the numbers that kernels have for them. */
+static void widen_ranges(scratch *w, const uint32_t *high, const uint32_t *low, size_t tiles)
+{
+    for (size_t i = 0; i < tiles; i++)
+        w->high[i] = (int32_t)high[i] > (int32_t)w->high[i] ? high[i] : w->high[i];
+    for (size_t i = 0; i < tiles && low; i++)
+        w->low[i] = low[i] > w->low[i] ? low[i] : w->low[i];
+}
+
+static void measure_line(const recipe *r, const tn_tile_lines *l, const float *x, scratch *w)
+{
+    uint32_t high[MOST + TN_ENCODE_SLACK], low[MOST + TN_ENCODE_SLACK];
+    size_t whole = l->n / l->size, rest = l->n - whole * l->size;
+    bool both = r->scale.zero_kind != TN_ZERO_NONE;
+    if (both)
+        r->kernels->ends(high, low, x, whole, l->size);
+    else
+        r->kernels->largest(high, x, whole, l->size);
+    if (rest && both)
+        r->kernels->ends(high + whole, low + whole, x + whole * l->size, 1, rest);
+    else if (rest)
+        r->kernels->largest(high + whole, x + whole * l->size, 1, rest);
+    widen_ranges(w, high, both ? low : NULL, l->tiles);
+}
+
+bool tn_scaled_has_lines(const tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    bool packed = p->scale.bits < 8 || (d->has_zero && p->zero.bits < 8);
+    return TN_HOST_ORDER == TN_LITTLE_ENDIAN && is_plain(p) && d->scope >= TN_SCOPE_CHANNEL && !packed &&
+           (p->inner > 1 || (p->tile_rows > 1 && is_small((size_t)p->tile_columns)));
+}
+
+bool tn_scaled_encode_lines(const tn_encode_kernels *k, const tn_scaled_plan *p, const tn_tile_lines *l)
+{
+    scratch w;
+    recipe r = recipe_for(k ? k : tn_encode_kernels_get(), p, l->tensor_scale);
+    tn_tiles line = { .scale = l->scale, .zero = l->zero };
+    if (l->n > TN_LINE_MOST || l->tiles > TN_LINE_TILES ||
+        (p->d->has_tensor_scale && !(l->tensor_scale > 0 && isfinite(l->tensor_scale))))
+        return false;
+    w.tile = 0;
+    memset(w.high, 0, l->tiles * sizeof *w.high);
+    memset(w.low, 0, l->tiles * sizeof *w.low);
+    for (size_t i = 0; i < l->lines; i++)
+        measure_line(&r, l, l->values(l->context, i), &w);
+    if (!scales_of_ranges(&r, &w, l->tiles))
+        return false;
+    put_scales(&r, &line, 0, &w, l->tiles);
+    for (size_t i = 0; i < l->lines; i++) {
+        line.x = l->values(l->context, i);
+        line.data = l->codes(l->context, i);
+        put_codes(&r, &line, 0, &w, l->n, l->size);
+    }
+    return true;
 }
 
 tn_tile_range tn_scaled_range(const float *x, size_t n)

@@ -23,12 +23,31 @@ typedef struct tn_tiles {
     uint8_t     *data, *scale, *zero, *offset, *meta, *mask;
 } tn_tiles;
 
+/* Tiles side by side with several lines of values: tiles of several rows, or across rows.  Value i of each
+ * line belongs to tile i / size.  Codes of a line begin on a byte; scales and zero points have whole bytes. */
+typedef struct tn_tile_lines {
+    size_t   lines;
+    size_t   n;                 /* values of a line, at most TN_LINE_MOST */
+    size_t   tiles, size;       /* the last tile may have fewer values of a line */
+    float    tensor_scale;
+    uint8_t *scale, *zero;
+    const float *(*values)(void *context, size_t line);
+    uint8_t     *(*codes)(void *context, size_t line);
+    void    *context;
+} tn_tile_lines;
+
+enum { TN_LINE_MOST = 8192, TN_LINE_TILES = TN_ENCODE_BLOCK / 2 };
+
 /* False: tile.h must encode these tiles.  The parts may be partly written. */
 typedef bool (*tn_tiles_encode_fn)(const tn_scaled_plan *plan, const tn_tiles *tiles);
 typedef void (*tn_tiles_decode_fn)(const tn_scaled_plan *plan, const tn_tiles *tiles);
 
 /* The fast path for the tiles of a plan, or NULL. */
 tn_tiles_encode_fn tn_scaled_encoder(const tn_scaled_plan *plan);       /* scaled_encode.c */
+/* Whether tiles of a plan can be encoded by lines, and doing it; kernels NULL: the best of this CPU. */
+bool tn_scaled_has_lines(const tn_scaled_plan *plan);
+bool tn_scaled_encode_lines(const tn_encode_kernels *kernels, const tn_scaled_plan *plan,
+                            const tn_tile_lines *lines);
 /* sparsity, codebooks, offsets and mse (scaled_search.c) */
 tn_tiles_encode_fn tn_scaled_searcher(const tn_scaled_plan *plan);
 tn_tiles_decode_fn tn_scaled_decoder(const tn_scaled_plan *plan);       /* scaled_decode.c */

@@ -9,7 +9,8 @@
 
 enum {
     BATCH = 16384,              /* values per batch, roughly */
-    BATCH_INNER = 64,           /* most tiles of a batch along the last dimension */
+    BATCH_INNER = 512,          /* most tiles of a batch along the last dimension... */
+    LEAST_INNER = 64,           /* ...and as many as these, whatever their size */
     ON_BYTES = 8,               /* this many numbers of any width end on a byte */
     ROW_COLUMNS = BATCH / ON_BYTES,     /* columns of a tile when the tensor is one row */
     UNSCALED_COLUMNS = 4096     /* columns of a tile without scale: any multiple of 8 works */
@@ -118,7 +119,8 @@ static void group_into_batches(tn_scaled_plan *p)
     uint64_t size = p->piece_rows * p->piece_columns,
              some = tn_div_up_u64(BATCH, size * ON_BYTES) * ON_BYTES;
     p->inner_row = p->inner == 1 ? 1 : p->last;
-    p->batch_inner = tn_min_u64(tn_min_u64(BATCH_INNER, some), p->inner_row);
+    p->batch_inner = tn_min_u64(some > LEAST_INNER ? some : LEAST_INNER, BATCH_INNER);
+    p->batch_inner = tn_min_u64(p->batch_inner, p->inner_row);
     p->batch_across = tn_div_up_u64(some, p->batch_inner * ON_BYTES) * ON_BYTES;
     count_batches(p);
 }
@@ -362,6 +364,13 @@ static uint8_t *data_row(const tn_scaled_plan *p, uint64_t element, uint64_t las
 static uint64_t in_window(const tn_scaled_field *field, uint64_t i)
 {
     return i - field->from / (tn_scaled_word(field->bits) / 8);
+}
+
+uint8_t *tn_scaled_code_at(const tn_scaled_plan *p, uint64_t element)
+{
+    if (p->data.bits < 8)
+        return data_row(p, element, p->last) + tn_packed_byte(element % p->last, p->data.bits);
+    return p->data.data + in_window(&p->data, element) * (tn_scaled_word(p->data.bits) / 8);
 }
 
 static void put_code(const tn_scaled_plan *p, uint64_t element, uint64_t last, uint32_t code)

@@ -152,6 +152,9 @@ static inline uint64_t tn_scaled_first_row(const tn_scaled_plan *p, const tn_sca
  * it may be any column that begins on a byte. */
 uint64_t tn_scaled_byte_at(const tn_scaled_plan *p, unsigned field, uint64_t row, uint64_t column);
 
+/* Dense datatypes: where the code of an element is; it begins on a byte. */
+uint8_t *tn_scaled_code_at(const tn_scaled_plan *p, uint64_t element);
+
 /* Where a band begins, or a piece of each of its tiles.  The one after the last begins where the tensor
  * ends. */
 typedef struct tn_scaled_begin {

@@ -331,10 +331,102 @@ static bool can_be_short(const tn_scaled_plan *p, uint64_t tiles)
            tn_scaled_ends_on_byte(p->scale.bits, tiles) && tn_scaled_ends_on_byte(p->zero.bits, tiles);
 }
 
+/* --- tiles of several lines ------------------------------------------------------------- */
+
+/* Tiles side by side: those of a batch along the rows, or across them at one place. */
+typedef struct line_batch {
+    const job *j;
+    scratch   *w;
+    tn_scaled_place at;         /* the first of the tiles */
+    uint64_t   columns;         /* of a tile across rows; 1: lines are rows */
+    size_t     n;               /* values of a line */
+} line_batch;
+
+static uint64_t line_element(const line_batch *b, size_t line)
+{
+    const tn_scaled_plan *p = &b->w->view;
+    return tn_scaled_row_at(p, &b->at, line / b->columns).first + line % b->columns * p->inner;
+}
+
+static const float *line_values(void *context, size_t line)
+{
+    const line_batch *b = context;
+    return tn_job_floats(b->j, b->w, line_element(b, line), b->n);
+}
+
+static uint8_t *line_codes(void *context, size_t line)
+{
+    const line_batch *b = context;
+    return tn_scaled_code_at(&b->w->view, line_element(b, line));
+}
+
+/* Whether packed codes of all lines begin and end on a byte, or end with a row of the tensor. */
+static bool lines_begin_on_bytes(const line_batch *b)
+{
+    const tn_scaled_plan *p = &b->w->view;
+    unsigned bits = p->data.bits;
+    uint64_t from = line_element(b, 0) % p->last, end = from + b->n, apart = p->inner * p->columns;
+    return bits >= 8 || (apart % p->last == 0 && end <= p->last && tn_packed_bit(from, bits) == 0 &&
+                         (end == p->last || tn_packed_bit(end, bits) == 0));
+}
+
+static uint8_t *number_at(const tn_scaled_field *field, uint64_t i)
+{
+    return field->data ? field->data + (i * (tn_scaled_word(field->bits) / 8) - field->from) : NULL;
+}
+
+/* False: the fast path cannot encode these tiles, and no code is written. */
+static bool encode_lines(line_batch *b, result *f, size_t tiles)
+{
+    const tn_scaled_plan *p = &b->w->view;
+    const tn_scaled_row row = tn_scaled_row_at(p, &b->at, 0);
+    uint64_t first = tn_scaled_tile_number(p, &b->at);
+    uint64_t rows = tn_min_u64(p->tile_rows, p->rows - b->at.down * p->tile_rows);
+    uint64_t columns = tn_min_u64(tiles * p->tile_columns, p->columns - b->at.across * p->tile_columns);
+    bool across = p->inner > 1;
+    b->columns = across ? row.n : 1;
+    b->n = across ? tiles : (size_t)columns;
+    const tn_tile_lines lines = {
+        .lines = (size_t)(rows * b->columns), .n = b->n, .tiles = tiles,
+        .size = across ? 1 : (size_t)p->tile_columns, .tensor_scale = b->j->tensor_scale,
+        .scale = number_at(&p->scale, first), .zero = number_at(&p->zero, first),
+        .values = line_values, .codes = line_codes, .context = b,
+    };
+    bool has_memory = p->data.data && lines.scale && (lines.zero || !p->d->has_zero);
+    if (!has_memory || !lines_begin_on_bytes(b) || !tn_scaled_encode_lines(NULL, p, &lines))
+        return false;
+    for (size_t i = 0; i < lines.lines && (b->w->dst || b->j->work->report); i++) {
+        const tn_job_block block = { .first = line_element(b, i), .n = b->n, .x = line_values(b, i),
+                                     .codes = line_codes(b, i) };
+        tn_job_decode_block(b->j, b->w, f, &block);
+    }
+    return true;
+}
+
+/* Encodes a batch by lines; those tiles that cannot be are left to the definition. */
+static tn_status encode_by_lines(const job *j, scratch *w, result *f, uint64_t batch, tn_error *err)
+{
+    const tn_scaled_plan *p = &j->plan;
+    uint64_t tiles = tn_scaled_batch_tiles(p, batch), some = tiles;
+    line_batch b = { .j = j, .w = w };
+    tn_scaled_place last = tn_scaled_place_at(p, batch, tiles - 1, 0);
+    b.at = tn_scaled_place_at(p, batch, 0, 0);
+    if (p->inner > 1)
+        some = last.inner - b.at.inner + 1;
+    for (uint64_t k = 0; k < tiles; k += some) {
+        b.at = tn_scaled_place_at(p, batch, k, 0);
+        if (!encode_lines(&b, f, (size_t)some))
+            TN_TRY(step_through(j, w, f, (tile_span){ batch, 0, k, k + some }, err));
+    }
+    return TN_OK;
+}
+
 static tn_status encode(const job *j, scratch *w, result *f, uint64_t batch, uint64_t piece, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
     uint64_t tiles = tn_scaled_batch_tiles(p, batch), done = 0;
+    if (j->has_lines && j->step == encode_whole && !tn_has_percentile(&p->o))
+        return encode_by_lines(j, w, f, batch, err);
     if (j->encode && p->tile_rows == 1 && j->step == encode_whole && !tn_has_percentile(&p->o)) {
         tn_scaled_place at = tn_scaled_place_at(p, batch, 0, 0);
         uint64_t whole = (p->columns - at.across * p->tile_columns) / p->tile_columns;
@@ -510,6 +602,7 @@ static tn_status prepare(job *j, tn_error *err)
     }
     j->decode = j->windows ? tn_scaled_decoder(p) : NULL;
     j->encode = j->decode ? tn_scaled_encoder(p) : NULL;
+    j->has_lines = tn_scaled_has_lines(p);
     if (p->d->has_tensor_scale)
         TN_TRY(find_tensor_scale(j, err));
     if (j->groups)
