@@ -3,14 +3,14 @@
 #include "ui/opts.h"
 #include "ui/progress.h"
 #include "ui/rating.h"
+#include "ui/type_list.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* One datatype and what it did to all tensors. */
 typedef struct candidate {
-    char        *text;          /* as it was given */
-    tn_datatype *datatype;
+    const type_item *type;
     rating       total;
     uint64_t     tensors;
     char        *worst;         /* the name of the tensor with the least SQNR, or NULL */
@@ -20,89 +20,12 @@ typedef struct candidate {
 typedef struct contest {
     progress    bar;            /* first: progress_step() takes the context as its own */
     const opts *o;
+    type_list   types;
     candidate  *candidates;
     size_t      count, next;    /* next: the candidate of the next report */
     bool        fits;           /* a datatype fits the tensor being reported */
     uint64_t    tensors, left_out;      /* left_out: by all datatypes */
 } contest;
-
-/* ---- the list of types ---- */
-
-static char *copy_text(const char *text, size_t n)
-{
-    char *copy = must_allocate(n + 1, 1);
-    memcpy(copy, text, n);
-    return copy;
-}
-
-/* The number of a character, counted from 1. */
-static size_t character(const char *text, const char *at)
-{
-    size_t n = 1;
-    for (; text < at; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
-static int add_candidate(contest *c, const char *list, const char *at, size_t n)
-{
-    candidate *one = &c->candidates[c->count];
-    tn_error err;
-    *one = (candidate){ .text = copy_text(at, n) };
-    c->count++;
-    if (tn_datatype_load(one->text, &one->datatype, &err) != TN_OK) {
-        int code = worse(EXIT_USAGE, exit_code(err.status));
-        tn_nearest nearest = { .word = one->text };
-        const tn_datatype_name *name;
-        for (size_t i = 0; (name = tn_datatype_at(i)); i++)
-            tn_nearest_offer(&nearest, name->name);
-        return give_up_by(code, &err, "--types \"%s\": the type at character %zu: %s%s%s", escaped(list),
-                       character(list, at), error_line(&err), did_you_mean(&nearest),
-                       code == EXIT_USAGE ? " (see: tenon datatypes)" : "");
-    }
-    for (const candidate *other = c->candidates; other < one; other++) {
-        if (strcmp(tn_datatype_text(other->datatype), tn_datatype_text(one->datatype)) == 0) {
-            return give_up(EXIT_USAGE,
-                           "--types \"%s\": \"%s\" at character %zu is the same as \"%s\" before it",
-                           escaped(list), escaped(one->text), character(list, at), escaped(other->text));
-        }
-    }
-    return EXIT_DONE;
-}
-
-/* One type: what has a '=' before the next comma is a key of it, as in int8,per=tensor. */
-static size_t type_length(const char *at)
-{
-    size_t n = strcspn(at, ",");
-    while (at[n] && at[n + 1 + strcspn(at + n + 1, ",=")] == '=')
-        n += 1 + strcspn(at + n + 1, ",");
-    return n;
-}
-
-static int read_types(contest *c, const char *list)
-{
-    size_t most = 1;
-    for (const char *p = list; *p; p++)
-        most += *p == ',';
-    c->candidates = must_allocate(most, sizeof *c->candidates);
-    for (const char *at = list;;) {
-        size_t n = type_length(at);
-        int code = add_candidate(c, list, at, n);
-        if (code != EXIT_DONE || !at[n])
-            return code;
-        at += n + 1;
-    }
-}
-
-static void free_types(contest *c)
-{
-    for (size_t i = 0; i < c->count; i++) {
-        free(c->candidates[i].text);
-        free(c->candidates[i].worst);
-        tn_datatype_free(c->candidates[i].datatype);
-    }
-    free(c->candidates);
-}
 
 /* ---- reports ---- */
 
@@ -114,7 +37,8 @@ static void add_report(candidate *one, const tn_quantize_report *q)
     if (!q->report->values || (one->worst && !(sqnr < one->worst_sqnr)))
         return;
     free(one->worst);
-    one->worst = copy_text(q->name, strlen(q->name));
+    one->worst = must_allocate(strlen(q->name) + 1, 1);
+    strcpy(one->worst, q->name);
     one->worst_sqnr = sqnr;
 }
 
@@ -140,7 +64,7 @@ static void out_results(const contest *c)
     table_begin(&t, headings, 0xbe);
     for (size_t i = 0; i < c->count; i++) {
         const candidate *one = &c->candidates[i];
-        table_name(&t, one->text);
+        table_name(&t, one->type->text);
         rating_cells(&t, &one->total);
         table_name(&t, one->worst ? one->worst : "-");
         table_cell(&t, one->worst ? sqnr_text(one->worst_sqnr).s : "-");
@@ -159,8 +83,8 @@ static void out_results(const contest *c)
 static void json_candidate(const contest *c, const candidate *one)
 {
     json_open('{');
-    json_text_field("type", one->text);
-    json_text_field("datatype", tn_datatype_text(one->datatype));
+    json_text_field("type", one->type->text);
+    json_text_field("datatype", tn_datatype_text(one->type->datatype));
     rating_fields(&one->total);
     json_uint_field("tensors", one->tensors);
     json_uint_field("left_out", c->tensors - one->tensors);
@@ -202,7 +126,7 @@ static int rate(contest *c, const tn_file *file)
     const tn_datatype **datatypes = must_allocate(c->count, sizeof *datatypes);
     tn_error err;
     for (size_t i = 0; i < c->count; i++)
-        datatypes[i] = c->candidates[i].datatype;
+        datatypes[i] = c->types.items[i].datatype;
     progress_begin(&c->bar, false);
     tn_status status = tn_compare_datatypes(file, datatypes, c->count, &options, take_report, &err);
     progress_end(&c->bar);
@@ -215,6 +139,22 @@ static int rate(contest *c, const tn_file *file)
     return status == TN_OK ? EXIT_DONE : say_error(o->files[0], &err);
 }
 
+static void begin(contest *c)
+{
+    c->count = c->types.count;
+    c->candidates = must_allocate(c->count + 1, sizeof *c->candidates);
+    for (size_t i = 0; i < c->count; i++)
+        c->candidates[i].type = &c->types.items[i];
+}
+
+static void end(contest *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        free(c->candidates[i].worst);
+    free(c->candidates);
+    types_free(&c->types);
+}
+
 static int run(const opts *o)
 {
     contest c = { .o = o };
@@ -222,13 +162,14 @@ static int run(const opts *o)
     if (!o->types)
         return usage_error("compare-types", "expected --types LIST, such as mxfp4,nvfp4,int4_b32");
     signals_catch();
-    int code = read_types(&c, o->types);
+    int code = types_read(&c.types, o->types);
+    begin(&c);
     if (code == EXIT_DONE)
         code = open_input(o, o->files[0], &file);
     if (code == EXIT_DONE)
         code = rate(&c, file);
     tn_close(file);
-    free_types(&c);
+    end(&c);
     return code;
 }
 

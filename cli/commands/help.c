@@ -7,10 +7,10 @@
 #include <string.h>
 
 const command *const commands[] = {
-    &cmd_ls,         &cmd_show,      &cmd_stats,         &cmd_verify, &cmd_convert, &cmd_quantize,
-    &cmd_dequantize, &cmd_export_c,  &cmd_compare_types, &cmd_diff,   &cmd_meta,    &cmd_describe,
-    &cmd_check,      &cmd_serve,     &cmd_attach,        &cmd_compliance, &cmd_device, &cmd_formats,
-    &cmd_types,      &cmd_datatypes, &cmd_version,       &cmd_help,   NULL
+    &cmd_ls,         &cmd_show,      &cmd_stats,         &cmd_verify, &cmd_convert,    &cmd_quantize,
+    &cmd_dequantize, &cmd_export_c,  &cmd_compare_types, &cmd_report, &cmd_diff,       &cmd_meta,
+    &cmd_describe,   &cmd_check,     &cmd_serve,         &cmd_attach, &cmd_compliance, &cmd_device,
+    &cmd_formats,    &cmd_types,     &cmd_datatypes,     &cmd_version, &cmd_help,      NULL
 };
 
 const command_alias aliases[] = {
@@ -74,8 +74,7 @@ static void overview(void)
     out_text("Usage: tenon COMMAND [OPTION]... FILE...       \"tenon FILE...\" lists\n");
     for (const command *const *c = commands; *c != &cmd_formats; c++)
         out("  %-13s  %s\n", (*c)->name, (*c)->summary);
-    out_text("  formats        List formats; \"tenon types\", \"tenon datatypes\" list those.\n"
-             "  version        Print the version and the libraries of this build.\n"
+    out_text("  formats        List formats; likewise \"types\", \"datatypes\", and \"version\".\n"
              "Other names: list (ls), info (ls -l), cat (show), cp (convert).\n"
              "\"tenon help COMMAND|TOPIC\" explains more.  Topics: formats, datatypes,\n  ");
     out_topics();

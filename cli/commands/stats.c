@@ -1,14 +1,12 @@
 /* cli/commands/stats.c - what the values of tensors look like. */
 #include "ui/each_file.h"
+#include "ui/histogram.h"
 #include "ui/json.h"
 #include "ui/progress.h"
 #include "ui/table.h"
 #include "ui/text.h"
 
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef struct survey {
     progress    bar;            /* first: progress_step() takes the context as its own */
@@ -19,58 +17,6 @@ typedef struct survey {
     const tn_file   *file;
     const tn_tensor *codes;     /* the first whose numbers are another tool's codes, or NULL */
 } survey;
-
-/* ---- the histogram ---- */
-
-/* Whether the terminal's characters are UTF-8.  Asked of a locale of our own:
- * the program's stays "C", so that numbers look the same everywhere. */
-static bool utf8_wanted(void)
-{
-    static int wanted = -1;
-    if (wanted < 0) {
-        locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-        wanted = locale && strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
-        if (locale)
-            freelocale(locale);
-    }
-    return wanted;
-}
-
-typedef struct picture { char s[300]; } picture;
-
-/* One character a power of two, as high as its share of the largest. */
-static picture draw(const tn_statistics *s)
-{
-    static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-    static const char *const ascii[] = { " ", ".", ":", "-", "=", "+", "*", "#", "@" };
-    const char *const *levels = utf8_wanted() ? blocks : ascii;
-    picture p = { "" };
-    int first = 0, last = TN_STATS_BINS - 1;
-    uint64_t most = 0;
-    while (first < TN_STATS_BINS && !s->histogram[first])
-        first++;
-    while (last > first && !s->histogram[last])
-        last--;
-    if (first == TN_STATS_BINS)
-        return p;
-    for (int k = first; k <= last; k++)
-        most = s->histogram[k] > most ? s->histogram[k] : most;
-    size_t n = 0;
-    if (first == 0)
-        n += (size_t)snprintf(p.s, sizeof p.s, "0 ");
-    else
-        n += (size_t)snprintf(p.s, sizeof p.s, "2^%d ", first + TN_STATS_LOW);
-    for (int k = first; k <= last; k++) {
-        double share = (double)s->histogram[k] / (double)most;
-        n += (size_t)snprintf(p.s + n, sizeof p.s - n, "%s",
-                              levels[s->histogram[k] ? 1 + (int)(share * 7 + 0.5) : 0]);
-    }
-    if (last == TN_STATS_BINS - 1)
-        snprintf(p.s + n, sizeof p.s - n, " and above");
-    else
-        snprintf(p.s + n, sizeof p.s - n, " 2^%d", last + 1 + TN_STATS_LOW);
-    return p;
-}
 
 /* ---- text ---- */
 
@@ -98,14 +44,14 @@ static void out_row(survey *v, const tn_tensor *tensor, const tn_statistics *s)
     table_cell(t, s->count ? percent(s->count - s->zeros, s->count).s : "-");
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         table_cell(t, counts[i] ? grouped(counts[i]).s : "-");
-    picture p = draw(s);
+    histogram_text p = histogram(s);
     if (*p.s)
         table_note(t, "%s", p.s);
 }
 
 static void out_total(const survey *v, const tn_statistics *s)
 {
-    picture p = draw(s);
+    histogram_text p = histogram(s);
     out("%s, %s", counted(v->tensors, "tensor").s, counted(s->count, "value").s);
     if (v->unread)
         out(", %s not read", grouped(v->unread).s);

@@ -528,6 +528,10 @@ static const option_row rows[OPT_COUNT] = {
                   FIELD(map), 0 },
     [OPT_TEMPLATE] = { "template", "FILE", "a path", "copy the metadata of FILE, such as a GGUF's tokenizer",
                        take_path, FIELD(metadata_from), 0 },
+    [OPT_AGAINST] = { "against", "FILE", "a path", "compare with FILE, such as an earlier checkpoint",
+                      take_path, FIELD(against), 0 },
+    [OPT_STAMP] = { "stamp", NULL, NULL, "end the page with the time and Tenon's version", take_flag,
+                    FIELD(stamp), 0 },
     [OPT_HELP] = { "help", NULL, NULL, "print this help", take_flag, FIELD(help), 'h' },
 };
 

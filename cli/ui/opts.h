@@ -22,7 +22,8 @@ typedef enum opt_id {
     OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE, OPT_VERIFY,
     OPT_ALLOW_UNCHECKED,
     OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_QUIET,
-    OPT_TRANSPOSE, OPT_RESHAPE, OPT_ADD, OPT_CONCAT, OPT_SPLIT, OPT_MAP, OPT_TEMPLATE, OPT_HELP, OPT_COUNT
+    OPT_TRANSPOSE, OPT_RESHAPE, OPT_ADD, OPT_CONCAT, OPT_SPLIT, OPT_MAP, OPT_TEMPLATE,
+    OPT_AGAINST, OPT_STAMP, OPT_HELP, OPT_COUNT
 } opt_id;
 
 /* A list of options, as commands and topics have them. */
@@ -63,10 +64,11 @@ typedef enum sort_key { SORT_NONE, SORT_NAME, SORT_SIZE, SORT_TYPE, SORT_SHAPE }
 typedef struct opts {
     bool long_list, json, full, drop_metadata, drop_names, dry_run, force, quiet,
         ignore_metadata, sidecar, strict, report, help;
-    bool tree, binary, plan, raw, writable, in_place, verify, allow_unchecked;
+    bool tree, binary, plan, raw, writable, in_place, verify, allow_unchecked, stamp;
     const char *command;        /* its name */
     bool        given[OPT_COUNT];   /* options */
     const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket, *map, *metadata_from;
+    const char *against;
     tn_mli_version mli;
     tn_io       io;
     unsigned    jobs;
@@ -111,7 +113,8 @@ typedef struct command {
 } command;
 
 extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_quantize, cmd_dequantize,
-    cmd_export_c, cmd_compare_types, cmd_diff, cmd_meta, cmd_describe, cmd_check, cmd_serve, cmd_attach,
+    cmd_export_c, cmd_compare_types, cmd_report, cmd_diff, cmd_meta, cmd_describe, cmd_check, cmd_serve,
+    cmd_attach,
     cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version, cmd_help;
 
 extern const command *const commands[];     /* all, in the order of help; NULL after the last */

@@ -165,14 +165,14 @@ tn_quoted tn_quote_z(const char *text)
 
 /* Code points that a terminal does not draw or that change the direction of
  * what follows: shown by number so that no two names look alike. */
-static bool is_hidden(uint32_t c)
+bool tn_is_hidden(uint32_t c)
 {
     return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x180e ||
            (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
            c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe007f);
 }
 
-static uint32_t decode_utf8(const uint8_t *s, size_t n)
+uint32_t tn_utf8_decode(const uint8_t *s, size_t n)
 {
     uint32_t c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
     for (size_t i = 1; i < n; i++)
@@ -198,8 +198,8 @@ static size_t escape_one(char out[16], const uint8_t *s, size_t n, size_t *used)
         return (size_t)snprintf(out, 16, "\\x%02x", s[0]);
     }
     *used = len;
-    uint32_t c = decode_utf8(s, len);
-    if (is_hidden(c))
+    uint32_t c = tn_utf8_decode(s, len);
+    if (tn_is_hidden(c))
         return (size_t)snprintf(out, 16, "\\u{%x}", (unsigned)c);
     memcpy(out, s, len);
     return len;

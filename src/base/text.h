@@ -109,4 +109,10 @@ static inline size_t tn_utf8_length(uint8_t first)
  * forms, no surrogates, at most U+10FFFF): n when all of it is. */
 size_t tn_utf8_valid(const void *text, size_t n);
 
+/* The code point of a well-formed sequence of so many bytes. */
+uint32_t tn_utf8_decode(const uint8_t *sequence, size_t n);
+
+/* Whether a code point is invisible or changes the direction of text. */
+bool tn_is_hidden(uint32_t code_point);
+
 #endif

@@ -1,4 +1,5 @@
 /* verbs/compare_types.c - the effect of datatypes on the tensors of a file. */
+#include "verbs/compare_types.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "pipeline/importance.h"
@@ -18,6 +19,7 @@ typedef struct rating {
     tn_view_place      place;
     const tn_datatype *const *datatypes;
     size_t             n;
+    const bool        *left_out;        /* of the chosen tensors, or NULL */
     tn_compare_datatypes_options o;
     tn_quantize_options quantize;
     tn_file           *weights;         /* importance data, or NULL */
@@ -29,10 +31,11 @@ typedef struct rating {
 /* ---- one tensor ---- */
 
 /* Another tool's codes, and the scales that belong to them, are no values. */
-static bool is_rated(const rating *r, const tn_tensor *t)
+static bool is_rated(const rating *r, size_t i)
 {
+    const tn_tensor *t = r->walk.tensors[i];
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
-    return tn_form_get(t->form) && type && type->kind == TN_KIND_FLOAT &&
+    return !(r->left_out && r->left_out[i]) && tn_form_get(t->form) && type && type->kind == TN_KIND_FLOAT &&
            type->specials != TN_SPECIALS_E8M0 && !tn_packed_of(r->place.file, t);
 }
 
@@ -135,14 +138,15 @@ static tn_status rate_view(rating *r, const tn_tensor *t, tn_view *v, tn_error *
     return rate_values(r, t, v->count ? v->memory : (const uint8_t *)"", err);
 }
 
-static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
+static tn_status rate_tensor(rating *r, size_t number, tn_error *err)
 {
+    const tn_tensor *t = r->walk.tensors[number];
     tn_arena arena = { 0 };
     tn_view *v = NULL;
-    tn_status status = is_rated(r, t) ? tn_view_stored(&r->place, t, &arena, &v, err) : TN_OK;
+    tn_status status = is_rated(r, number) ? tn_view_stored(&r->place, t, &arena, &v, err) : TN_OK;
     if (v && !status)
         status = tn_view_add_values(&v, TN_UNKNOWN, err);
-    bool is_left_out = !is_rated(r, t) || (status == TN_ERR_UNSUPPORTED && t->form != TN_FORM_DENSE);
+    bool is_left_out = !is_rated(r, number) || (status == TN_ERR_UNSUPPORTED && t->form != TN_FORM_DENSE);
     for (size_t i = 0; i < r->n && is_left_out; i++)
         report_one(r, t, r->datatypes[i], &(result){ .fits = false });
     if (is_left_out)
@@ -189,32 +193,52 @@ static void end(rating *r)
     tn_walk_end(&r->walk);
 }
 
-tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
-                               const tn_compare_datatypes_options *options, tn_quantize_report_fn report,
-                               tn_error *err)
+static tn_status check(const tn_file *file, const tn_tried_types *tried, tn_error *err)
 {
     TN_GIVEN(file, "a file", err);
-    TN_GIVEN(datatypes || !n, "datatypes", err);
-    for (size_t i = 0; i < n; i++)
-        TN_GIVEN(datatypes[i], "datatypes", err);
-    rating r = { .place = { .file = file, .walk = &r.walk }, .datatypes = datatypes, .n = n, .report = report,
-                 .quantize = { .size = sizeof r.quantize } };
+    TN_GIVEN(tried->datatypes || !tried->n, "datatypes", err);
+    for (size_t i = 0; i < tried->n; i++)
+        TN_GIVEN(tried->datatypes[i], "datatypes", err);
+    return TN_OK;
+}
+
+static tn_status plan(rating *r, tn_error *err)
+{
+    TN_TRY(tn_walk_choose(&r->walk, r->place.file, r->o.only, r->o.nonly, err));
+    for (size_t i = 0; i < r->n; i++)
+        TN_TRY(tn_quantizer_check(r->datatypes[i], &r->quantize, err));
+    for (size_t i = 0; i < r->walk.count; i++)
+        if (is_rated(r, i))
+            r->walk.total += r->n * bytes_of(r->walk.tensors[i]);
+    return TN_OK;
+}
+
+tn_status tn_compare_datatypes_but(const tn_file *file, const tn_tried_types *tried,
+                                   const tn_compare_datatypes_options *options, tn_quantize_report_fn report,
+                                   tn_error *err)
+{
+    TN_TRY(check(file, tried, err));
+    rating r = { .place = { .file = file, .walk = &r.walk }, .datatypes = tried->datatypes, .n = tried->n,
+                 .left_out = tried->left_out, .report = report, .quantize = { .size = sizeof r.quantize } };
     TN_TRY(tn_take_options(TN_SIZED(tn_compare_datatypes_options, cast_defaults), &r.o, options, err));
     TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &r.quantize, r.o.quantize, err));
     tn_status status = r.o.cast_defaults ? take_defaults(&r, err) : TN_OK;
     r.quantize.jobs = r.o.jobs;
     r.walk = (tn_walk){ .jobs = r.o.jobs, .progress = r.o.progress, .context = r.o.context };
     if (!status)
-        status = tn_walk_choose(&r.walk, file, r.o.only, r.o.nonly, err);
-    for (size_t i = 0; i < n && !status; i++)
-        status = tn_quantizer_check(datatypes[i], &r.quantize, err);
-    for (size_t i = 0; i < r.walk.count && !status; i++)
-        if (is_rated(&r, r.walk.tensors[i]))
-            r.walk.total += n * bytes_of(r.walk.tensors[i]);
+        status = plan(&r, err);
     if (!status)
         status = start(&r, err);
     for (size_t i = 0; i < r.walk.count && !status; i++)
-        status = rate_tensor(&r, r.walk.tensors[i], err);
+        status = rate_tensor(&r, i, err);
     end(&r);
     return status;
+}
+
+tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
+                               const tn_compare_datatypes_options *options, tn_quantize_report_fn report,
+                               tn_error *err)
+{
+    const tn_tried_types tried = { .datatypes = datatypes, .n = n };
+    return tn_compare_datatypes_but(file, &tried, options, report, err);
 }

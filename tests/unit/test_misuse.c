@@ -220,6 +220,30 @@ static void operations_need_files(void)
     REFUSED(tn_compare_datatypes, (f, NULL, 1, NULL, NULL, &err), "datatypes");
     REFUSED(tn_compare_datatypes, (f, (const tn_datatype *const[]){ NULL }, 1, NULL, NULL, &err), "datatypes");
     REFUSED(tn_compare_datatypes, (f, NULL, 0, &(tn_compare_datatypes_options){ .jobs = 1 }, NULL, &err), "size");
+    tn_report *report = NULL;
+    const char *text;
+    const size_t report_size = sizeof(tn_report_options);
+    REFUSED(tn_report_make, (NULL, NULL, &report, &err), "a file");
+    REFUSED(tn_report_make, (f, NULL, NULL, &err), "a place");
+    REFUSED(tn_report_make, (f, &(tn_report_options){ .jobs = 1 }, &report, &err), "size");
+    REFUSED(tn_report_make, (f, &(tn_report_options){ .size = report_size, .ntypes = 1 }, &report, &err), "types");
+    REFUSED(tn_report_make, (f, &(tn_report_options){ .size = report_size, .types = none, .ntypes = 1 }, &report,
+                             &err), "");
+    REFUSED(tn_report_make, (f, &(tn_report_options){ .size = report_size, .only = none, .nonly = 1 }, &report,
+                             &err), "");
+    REFUSED(tn_report_text, (NULL, TN_REPORT_DATA, &text, NULL, &err), "a report");
+    REFUSED(tn_report_save, (NULL, "x", true, &err), "a report");
+    ANSWERS(tn_report_sums, (NULL), == NULL);
+    ANSWERS(tn_report_tensor_at, (NULL, 0), == NULL);
+    ANSWERS(tn_report_role_at, (NULL, 0), == NULL);
+    ANSWERS(tn_report_type_at, (NULL, 0), == NULL);
+    CHECK(tn_report_make(f, NULL, &report, NULL) == TN_OK);
+    REFUSED(tn_report_text, (report, (tn_report_text_kind)3, &text, NULL, &err), "a kind");
+    REFUSED(tn_report_text, (report, TN_REPORT_DATA, NULL, NULL, &err), "a place");
+    REFUSED(tn_report_save, (report, NULL, true, &err), "a path");
+    CHECK(!tn_report_tensor_at(report, SIZE_MAX) && !tn_report_role_at(report, SIZE_MAX));
+    tn_report_free(report);
+    TAKES(tn_report_free, (NULL));
     REFUSED(tn_edit_meta, (NULL, NULL, 0, NULL, NULL, &err), "a path");
     REFUSED(tn_edit_meta, ("x", NULL, 1, NULL, NULL, &err), "edits");
     REFUSED(tn_edit_meta, (in_folder("f.zt").text, &keyless, 1, NULL, NULL, &err), "");
