@@ -106,9 +106,12 @@ INLINE void levels_at(const grid_type *t, const grid_state *s, float inverse_sca
 /* The vector of levels of a group. */
 INLINE unsigned vector_of(const uint8_t *level, unsigned bits)
 {
-    uint32_t w = word32(level), u = bits == 2 ? word32(level + 4) : 0;
-    if (bits == 2)              /* the products move four levels together */
+    uint32_t w, u;
+    memcpy(&w, level, sizeof w);        /* where there are these vectors, bytes are little-endian */
+    if (bits == 2) {            /* the products move four levels together */
+        memcpy(&u, level + 4, sizeof u);
         return w * 0x01041040 >> 24 | (u * 0x01041040 >> 24) << 8;
+    }
     return (w & 7) | (w >> 5 & 0x38) | (w >> 10 & 0x1c0) | (w >> 15 & 0xe00);
 }
 

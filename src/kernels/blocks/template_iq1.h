@@ -119,30 +119,39 @@ enum { IQ1_M = 16, IQ1_CUTS = 160 };    /* values of a sub-block; cuts, 153 of t
 /* What the value at each place adds to A and B of the four kinds, by level: A in the first half. */
 static void set_terms(const iq1_state *s, eight_f (*term)[3])
 {
+#define FIRST(up, low) { up, up, low, low, up, up, low, low }
+#define SECOND(up, low) { up, low, up, low, up, low, up, low }
+    static const eight_f levels[2][3] = {
+        { FIRST(-0.875f, -1.125f), FIRST(0.125f, -0.125f), FIRST(1.125f, 0.875f) },
+        { SECOND(-0.875f, -1.125f), SECOND(0.125f, -0.125f), SECOND(1.125f, 0.875f) },
+    };
     for (unsigned j = 0; j < IQ1_M; j++) {
         unsigned e = s->order[j];
-        float w = s->w[e], x = s->x[e];
+        const eight_f w = (eight_f){ 0 } + s->w[e], x = (eight_f){ 0 } + s->x[e];
         for (unsigned level = 0; level < 3; level++) {
-            float up = iq1_upper[level], low = iq1_lower[level];
-            const eight_f first = { up, up, low, low, up, up, low, low };
-            const eight_f second = { up, low, up, low, up, low, up, low };
-            eight_f v = e < 8 ? first : second;
-            const eight_f by_x = { x, x, x, x, v[4], v[5], v[6], v[7] };
-            term[j][level] = w * v * by_x;
+            eight_f v = levels[e >= 8][level];
+            term[j][level] = w * v * __builtin_shufflevector(x, v, 0, 1, 2, 3, 12, 13, 14, 15);
         }
     }
 }
 
 /* The sums of all cuts, of four kinds each: (0, 0), (0, 1), (1, 1), (0, 2) and so on. */
+typedef float four_f __attribute__((vector_size(16)));
 typedef struct iq1_table {
-    float A[IQ1_CUTS][4], B[IQ1_CUTS][4];
+    four_f A[IQ1_CUTS], B[IQ1_CUTS];
 } iq1_table;
+
+INLINE void put_cut(iq1_table *t, unsigned n, eight_f sums)
+{
+    t->A[n] = __builtin_shufflevector(sums, sums, 0, 1, 2, 3);
+    t->B[n] = __builtin_shufflevector(sums, sums, 4, 5, 6, 7);
+}
 
 /* Cuts with the same second place have the same terms after it. */
 static void sum_cuts(const iq1_state *s, iq1_table *t)
 {
     enum { SOME = 6 };          /* side by side: an addition waits for the one before it */
-    eight_f term[IQ1_M][3], sum[IQ1_M + 1 + SOME];
+    eight_f term[IQ1_M][3], sum[IQ1_M + 1 + SOME] = { { 0 } };
     eight_f before = { 0 };     /* values before the first place */
     unsigned n = 0;
     set_terms(s, term);
@@ -152,20 +161,19 @@ static void sum_cuts(const iq1_state *s, iq1_table *t)
         for (unsigned i = 0; i <= k; i += SOME) {
             eight_f all[SOME];
             for (unsigned c = 0; c < SOME; c++)
-                all[c] = sum[i + c < k ? i + c : k];
+                all[c] = sum[i + c];
             for (unsigned j = k; j < IQ1_M; j++)
                 for (unsigned c = 0; c < SOME; c++)
                     all[c] += term[j][2];
-            for (unsigned c = 0; c < SOME && i + c <= k; c++, n++) {
-                memcpy(t->A[n], &all[c], sizeof t->A[n]);
-                memcpy(t->B[n], (const float *)&all[c] + 4, sizeof t->B[n]);
-            }
+            for (unsigned c = 0; c < SOME; c++)         /* those after place k are put over */
+                put_cut(t, n + c, all[c]);
+            n += k + 1 - i < SOME ? k + 1 - i : SOME;
         }
         for (unsigned i = 0; i <= k && k < IQ1_M; i++)
             sum[i] += term[k][1];
     }
-    memset(t->B[n], 0, (IQ1_CUTS - n) * sizeof t->B[n]);
-    memset(t->A[n], 0, (IQ1_CUTS - n) * sizeof t->A[n]);
+    for (; n < IQ1_CUTS; n++)
+        t->A[n] = t->B[n] = (four_f){ 0 };
 }
 
 static iq1_cut cut_all_by_halves(iq1_state *s)
