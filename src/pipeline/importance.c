@@ -11,17 +11,11 @@
 #define SUMS ".in_sum2"
 #define COUNTS ".counts"
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static tn_status open_path(const char *path, tn_file **file, tn_error *err)
 {
     size_t i = 0;
     TN_TRY(tn_open(path, NULL, file, err));
-    while (i < tn_file_count(*file) && !ends_with(tn_file_tensor(*file, i)->name, SUMS))
+    while (i < tn_file_count(*file) && !tn_ends_with(tn_file_tensor(*file, i)->name, SUMS))
         i++;
     if (i < tn_file_count(*file))
         return TN_OK;
