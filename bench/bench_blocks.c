@@ -2,6 +2,7 @@
  * make the same bytes.
  *
  *     bench-blocks MIB ROUNDS [TYPE]...
+ *     bench-blocks file PATH THREADS
  *
  * Values are normally distributed, in rows of 4096.  With one thread, whose own time counts, in turn: memcpy
  * of MIB MiB and reading them; decoding as many values (1 MiB of them again and again), ours by
@@ -11,11 +12,15 @@
  * milliseconds in which our encoder is prepared.  0 stands for what there is not.  Each figure is the best of
  * ROUNDS.  TENON_CPU chooses our kernels.
  *
+ * With `file` ggml makes q4_K of all bfloat16 tensors of a mapped file, as its tool does, but writes nothing:
+ * seconds, and seconds of work of all threads.
+ *
  * With BENCH_GGML it needs ggml's sources; bench/blocks builds it. */
 #include "clock.h"
 #include "normal.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -290,8 +295,82 @@ static void run(tn_block block, bench *b, int rounds)
     tn_datatype_free(b->datatype);
 }
 
+/* ---- a whole file ---- */
+
+/* Rows of a mapped file, which threads take one after the other. */
+typedef struct file_job {
+    const tn_file *file;
+    size_t tensor, row;         /* the next one */
+    pthread_mutex_t lock;
+} file_job;
+
+/* The next row, of `columns` values; NULL: there is none. */
+static const uint16_t *next_row(file_job *job, size_t *columns)
+{
+    const uint16_t *row = NULL;
+    pthread_mutex_lock(&job->lock);
+    while (!row && job->tensor < tn_file_count(job->file)) {
+        const tn_tensor *t = tn_file_tensor(job->file, job->tensor);
+        bool fits = t->dtype == TN_BFLOAT16 && t->rank == 2 && t->shape[1] % TN_BLOCK_VALUES == 0;
+        if (fits && job->row < (size_t)t->shape[0]) {
+            *columns = (size_t)t->shape[1];
+            row = (const uint16_t *)t->parts[0].data + job->row++ * *columns;
+        } else {
+            job->tensor++;
+            job->row = 0;
+        }
+    }
+    pthread_mutex_unlock(&job->lock);
+    return row;
+}
+
+static void *quantize_rows(void *context)
+{
+    size_t columns;
+    const peer *q4_K = &peers[TN_BLOCK_Q4_K];
+    float *x = must_have(sizeof *x << 20);
+    uint8_t *blocks = must_have((1 << 20) / TN_BLOCK_VALUES * TN_BLOCK_BYTES);
+    for (const uint16_t *row; (row = next_row(context, &columns)) && columns <= 1 << 20;) {
+        for (size_t i = 0; i < columns; i++) {
+            uint32_t bits = (uint32_t)row[i] << 16;
+            memcpy(&x[i], &bits, sizeof bits);
+        }
+        q4_K->quantize(x, blocks, 1, (int64_t)columns, NULL);
+    }
+    free(x);
+    free(blocks);
+    return NULL;
+}
+
+static int quantize_file(const char *path, unsigned threads)
+{
+    enum { MOST = 64 };
+    pthread_t thread[MOST];
+    struct timespec work;
+    tn_file *file;
+    tn_error err = { .text = "" };
+    if (threads < 1 || threads > MOST || !peers[TN_BLOCK_Q4_K].quantize || tn_open(path, NULL, &file, &err)) {
+        fprintf(stderr, "bench-blocks: %s: %s\n", path, err.text);
+        return 2;
+    }
+    file_job job = { .file = file, .lock = PTHREAD_MUTEX_INITIALIZER };
+    double began = now();
+    for (unsigned i = 0; i < threads; i++)
+        if (pthread_create(&thread[i], NULL, quantize_rows, &job))
+            perror("bench-blocks"), exit(3);
+    for (unsigned i = 0; i < threads; i++)
+        pthread_join(thread[i], NULL);
+    double took = now() - began;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &work);
+    printf("%.3f %.3f\n", took, (double)work.tv_sec + 1e-9 * (double)work.tv_nsec);
+    tn_close(file);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 4 && strcmp(argv[1], "file") == 0)
+        return quantize_file(argv[2], (unsigned)atoi(argv[3]));
     int rounds = argc > 2 ? atoi(argv[2]) : 0;
     size_t n = argc > 2 ? ((size_t)atoi(argv[1]) << 20) / sizeof(float) / SAMPLE * SAMPLE : 0;
     if (n == 0 || rounds < 1) {
