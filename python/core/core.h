@@ -153,7 +153,7 @@ bool core_add_plan(PyObject *module, core_state *state);
 bool core_add_offer(PyObject *module, core_state *state);
 
 extern PyMethodDef core_array_functions[], core_verb_functions[], core_convert_functions[],
-    core_save_functions[], core_share_functions[], core_dlpack_functions[];
+    core_save_functions[], core_share_functions[], core_dlpack_functions[], core_report_functions[];
 
 PyObject *core_dlpack(core_tensor *t, bool is_versioned, bool may_copy, bool must_copy);
 

@@ -202,6 +202,17 @@ def compare_types(
     progress: Any,
     /,
 ) -> list[Any]: ...
+def report(
+    home: Home,
+    path: str | None,
+    types: tuple[str, ...],
+    against: Home | None,
+    only: tuple[str, ...] | None,
+    replace: bool,
+    jobs: int,
+    progress: Any,
+    /,
+) -> tuple[str, str]: ...
 def describe(home: Home, name: str | None, list: bool, /) -> str: ...
 def check(document: str | bytes, strict: bool, /) -> list[tuple[int, bool, str, str]]: ...
 def attach(path: bytes, in_place: bool, uids: tuple[int, ...], /) -> list[tuple[str, Any, int]]: ...

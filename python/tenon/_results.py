@@ -231,6 +231,32 @@ class Compared(Result):
         return len(self.types)
 
 
+@dataclass(frozen=True, repr=False)
+class Report(Result):
+    """What a report found: `data` has the fields of the tool's --json.  A notebook shows the summary."""
+
+    path: str | None
+    data: dict[str, Any]
+    html: str
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """Names of tensors that are unlike the others of their role, or have NaN or infinity."""
+        return tuple(t["name"] for t in self.data["tensors"] if t.get("marked"))
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Names of tensors that differ from those of the other file, or are not in it."""
+        return tuple(t["name"] for t in self.data["tensors"] if "difference" in t)
+
+    def __repr__(self) -> str:
+        summary = self.data["summary"]
+        return f"<tenon.Report {self.data['file']!r}: {summary['tensors']} tensors, {summary['marked']} marked>"
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
 @dataclass(frozen=True)
 class Converted(Result):
     """What a conversion wrote."""

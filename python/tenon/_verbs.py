@@ -23,6 +23,7 @@ from ._results import (
     Planned,
     Problem,
     Quantized,
+    Report,
     Side,
     Statistics,
     Stats,
@@ -811,6 +812,41 @@ def _rating(name: str, rows: list[Any], tensors: int) -> TypeRating:
     )
 
 
+def report(
+    source: Source,
+    path: Path | None = None,
+    *,
+    types: Iterable[str] = (),
+    against: Source | None = None,
+    only: Rules = None,
+    replace: bool = False,
+    jobs: int = 0,
+    progress: Progress = None,
+) -> Report:
+    """A file as pictures: writes a page to `path`, or only gathers what it would show.
+
+    The result shows its summary in a notebook.  types: what these datatypes would cost.  against: another file,
+    to see what has changed.
+
+    >>> import tenon
+    >>> tenon.report(sample, types=["mxfp4"]).marked
+    ()
+    """
+    name = None if path is None else os.fspath(path)
+    with _borrowed(source) as file, _borrowed(file if against is None else against) as other:
+        data, html = _core.report(
+            file._home,
+            name,
+            tuple(types),
+            None if against is None else other._home,
+            _texts(only) or None,
+            replace,
+            jobs,
+            _progress(progress, "report"),
+        )
+    return Report(name, json.loads(data), html)
+
+
 def describe(source: Source, name: str | None = None) -> Any:
     """WIA-AI-011 descriptors of a file's tensors, or of one, as json.loads() gives them.
 
@@ -862,6 +898,7 @@ __all__ = [
     "formats",
     "plan",
     "quantize",
+    "report",
     "rule",
     "save",
     "set_window_memory",

@@ -128,6 +128,7 @@ def each(sample, folder):
             tenon.verify(f),
             tenon.diff(f, f),
             tenon.compare_types(f, ["mxfp4"]),
+            tenon.report(f, folder / "r.html", types=["mxfp4"], against=f, replace=True),
             tenon.check(tenon.describe(f)),
         )
         tenon.convert(f, folder / "y.zt", cast="mxfp4", report=True, replace=True)

@@ -1,5 +1,6 @@
 """Saving, steps, conversions and plans."""
 
+import json
 import pathlib
 import pickle
 import subprocess
@@ -262,6 +263,28 @@ def test_verbs_say_what_the_tool_says(sample, tmp_path):
         }
         assert mine.sqnr == pytest.approx(row["sqnr"])
     assert tenon.verify(tmp_path / "b.zt").crc32c == 2 and tenon.verify(sample).without_checksum == 2
+
+
+def test_reports_are_those_of_the_tool(sample, tmp_path):
+    page = tmp_path / "r.html"
+    found = tenon.report(sample, page, types=["mxfp4"])
+    words = [TOOL, "report", sample, "--types", "mxfp4", "--json"]
+    assert found.data == json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
+    assert json.dumps(found.data["tensors"][0]["name"]) in page.read_text()
+    assert found._repr_html_().startswith("<section") and "<script" not in found._repr_html_()
+    with pytest.raises(FileExistsError):
+        tenon.report(sample, page)
+    tenon.report(sample, page, replace=True)
+    tenon.save(tmp_path / "n.zt", {f"layers.{i}.w": np.full(32, i, "f4") + np.arange(32) for i in range(8)})
+    values = {f"layers.{i}.w": np.full(32, i, "f4") + np.arange(32) for i in range(8)}
+    values["layers.3.w"][5] = np.nan
+    tenon.save(tmp_path / "m.zt", values)
+    found = tenon.report(tmp_path / "m.zt", against=tmp_path / "n.zt")
+    assert found.marked == ("layers.3.w",) and found.changed == ("layers.3.w",) and found.path is None
+    with tenon.open(sample) as file:
+        assert tenon.report(file, only="norm.*").data["summary"]["tensors"] == 1
+    with pytest.raises(tenon.ArgumentError):
+        tenon.report(sample, types=["mxpf4"])
 
 
 def test_differences_may_be_small_or_under_other_names(sample, tmp_path):
