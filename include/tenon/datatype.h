@@ -94,7 +94,7 @@ TN_API const tn_datatype_name *tn_datatype_at(size_t i);
 
 /* One part of a tensor of this datatype. */
 typedef struct tn_scaled_part {
-    const char *role;           /* "data", "scale", "tscale", "zero", "offset", "meta", "mask" */
+    const char *role;           /* "data", "scale", "tscale", "zero", "offset", "meta", "mask", "index" */
     tn_dtype    plain_dtype;    /* uncompressed: one element a value */
     int64_t     plain_shape[64];
     tn_dtype    dtype;          /* compressed: packed */

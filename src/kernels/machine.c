@@ -6,6 +6,7 @@
 #include "base/sealed.h"
 #include "kernels/blocks/table.h"
 #include "kernels/cast/table.h"
+#include "kernels/lookup/table.h"
 #include "kernels/quantize/table.h"
 #include "kernels/reorder/table.h"
 #include "kernels/rotate/table.h"
@@ -19,6 +20,7 @@
 #define EACH_TABLE(X)                       \
     X(tn_block_kernels, blocks, AVX_NEON)   \
     X(tn_cast_kernels, cast, AVX_NEON)      \
+    X(tn_lookup_kernels, lookup, AVX2)      \
     X(tn_quant_kernels, quantize, AVX)      \
     X(tn_reorder_kernels, reorder, AVX)     \
     X(tn_rotate_kernels, rotate, AVX)       \
@@ -35,8 +37,10 @@
         T##_init_##level(k);
 
 #if defined(__x86_64__)
-#define AVX(T) ADD_LEVEL(T, TN_CPU_AVX2, avx2) ADD_LEVEL(T, TN_CPU_AVX512, avx512)
+#define AVX2(T) ADD_LEVEL(T, TN_CPU_AVX2, avx2)
+#define AVX(T) AVX2(T) ADD_LEVEL(T, TN_CPU_AVX512, avx512)
 #else
+#define AVX2(T)
 #define AVX(T)
 #endif
 #if defined(__aarch64__)

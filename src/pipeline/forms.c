@@ -18,8 +18,8 @@ const tn_form_info tn_form_csr = {
 };
 
 const tn_form_info tn_form_scaled = {
-    .name = "scaled", .roles = { "data", "scale", "tscale", "zero", "offset", "meta", "mask" }, .required = 1,
-    .scaled = true, .check = tn_check_scaled,
+    .name = "scaled", .roles = { "data", "scale", "tscale", "zero", "offset", "meta", "mask", "index" },
+    .required = 1, .scaled = true, .check = tn_check_scaled,
 };
 
 const tn_form_info tn_form_blocks = {

@@ -4,6 +4,8 @@
 static const tn_quantizer *const quantizers[] = {
     &tn_affine_quantizer,
     &tn_block_quantizer,
+    &tn_lookup_quantizer,
+    &tn_variant_quantizer,
     &tn_tile_quantizer,         /* last: any text can be one of its datatypes */
 };
 

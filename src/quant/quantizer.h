@@ -5,10 +5,12 @@
  * it into batches.  A quantizer is a table of functions: it defines the parts,
  * encodes a batch and decodes any range of elements.  Threads, casts, rotations,
  * reports and the order of results are common to all quantizers (run.c,
- * scaled_back.c).  There are three:
+ * scaled_back.c).  There are five:
  *
  *     affine   one scale per tensor, or per index of a dimension (affine_quantizer.c)
  *     blocks   block types of GGUF, whose scales are among the codes (block_quantizer.c)
+ *     lookup   4-bit tables of bitsandbytes (lookup_quantizer.c)
+ *     variants other arithmetic of NUMBER|SCALE (variant_quantizer.c)
  *     tiles    scales of tiles: all datatypes NUMBER|SCALE (tiles.c) */
 #ifndef TN_QUANT_QUANTIZER_H
 #define TN_QUANT_QUANTIZER_H
@@ -48,7 +50,8 @@ typedef struct tn_quantizer {
     void      (*close)(tn_part_values *values);         /* may be NULL */
 } tn_quantizer;
 
-extern const tn_quantizer tn_affine_quantizer, tn_block_quantizer, tn_tile_quantizer;
+extern const tn_quantizer tn_affine_quantizer, tn_block_quantizer, tn_lookup_quantizer;
+extern const tn_quantizer tn_variant_quantizer, tn_tile_quantizer;
 
 /* The quantizer whose datatype a text looks like (quantizer.c). */
 const tn_quantizer *tn_quantizer_for(const char *text);
@@ -62,6 +65,10 @@ static inline tn_status tn_quantizer_check(const tn_datatype *d, const tn_quanti
  * (block_quantizer.c). */
 tn_status tn_check_importance(const tn_datatype *d, const tn_quantize_options *o, uint32_t rank,
                               const int64_t *shape, tn_error *err);
+
+/* check() and prepare() of datatypes that are read only (variant_quantizer.c). */
+tn_status tn_check_plain_options(const tn_datatype *d, const tn_quantize_options *o, tn_error *err);
+tn_status tn_refuse_encoding(tn_scaled_job *job, tn_error *err);
 
 /* Encodes work->src into the parts, decodes the codes into work->dst, adds to the report (run.c). */
 tn_status tn_quantizer_encode(const tn_scaled_work *work, tn_error *err);

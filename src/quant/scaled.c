@@ -176,6 +176,9 @@ static tn_status check_parts(const tn_scaled_plan *plan, tn_error *err)
     if (plan->tscale.nbytes && !plan->tscale.data)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes for the part tscale but found none",
                        (unsigned long long)plan->tscale.nbytes);
+    if (plan->index.nbytes && !plan->index.data)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected %llu bytes for the part index but found none",
+                       (unsigned long long)plan->index.nbytes);
     return TN_OK;
 }
 

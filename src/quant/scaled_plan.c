@@ -205,7 +205,7 @@ static tn_scaled_field *field_of(tn_scaled_plan *p, const char *role)
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
         if (strcmp(role, tn_scaled_roles[i]) == 0)
             return &p->fields[i];
-    return &p->tscale;
+    return strcmp(role, "index") == 0 ? &p->index : &p->tscale;
 }
 
 static void set_widths(tn_scaled_plan *p)
@@ -218,6 +218,7 @@ static void set_widths(tn_scaled_plan *p)
     p->offset.bits = d->offset_bits;
     p->meta.bits = d->codebook.meta_bits;
     p->mask.bits = 1;
+    p->index.bits = 32;
 }
 
 static tn_status set_parts(tn_scaled_plan *p, const tn_scaled_shapes *shapes, void *const *parts,

@@ -53,7 +53,7 @@ typedef struct tn_scaled_plan {
         struct { tn_scaled_field data, scale, zero, offset, meta, mask; };
         tn_scaled_field fields[TN_SCALED_FIELDS];
     };
-    tn_scaled_field tscale;
+    tn_scaled_field tscale, index;
 } tn_scaled_plan;
 
 /* One piece of one tile. */

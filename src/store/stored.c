@@ -16,6 +16,17 @@ const char *tn_stored_encoding(const tn_stored *s)
     return codec ? codec->name : "";
 }
 
+/* Whether it is the extent of an earlier one, which is read once more. */
+static bool is_repeated(const tn_stored_more *more, uint32_t i)
+{
+    bool found = false;
+    for (uint32_t k = 0; k < i && !found; k++) {
+        const tn_stored *a = tn_stored_of(&more->from[k]), *b = tn_stored_of(&more->from[i]);
+        found = a->shard == b->shard && a->offset == b->offset && a->size == b->size;
+    }
+    return found;
+}
+
 static void add_derived(const tn_stored_more *more, tn_stored_info *info)
 {
     const tn_stored *first = tn_stored_of(&more->from[0]);
@@ -25,8 +36,10 @@ static void add_derived(const tn_stored_more *more, tn_stored_info *info)
     info->checksum = first->checksum;
     info->checksum_text = first->checksum_text;
     info->extents = more->nfrom;
+    info->dense = false;
     for (uint32_t i = 0; i < more->nfrom; i++)
-        info->bytes += tn_stored_of(&more->from[i])->size;
+        if (!is_repeated(more, i))
+            info->bytes += tn_stored_of(&more->from[i])->size;
 }
 
 tn_stored_info tn_stored_summary(const tn_tensor *t, const tn_part *p)

@@ -28,19 +28,24 @@ model refuse_gptq_noconfig
 t ls model/model.safetensors
 t convert model/model.safetensors out.zt --cast f32
 t show model/model.safetensors model.layers.0.mlp.gate_proj.qzeros
-for case in modelopt_nvfp4 ct_int4_g64_asym fp8_block128 awq_gemm_g128 mlx_4bit_g64; do
+for case in modelopt_nvfp4 ct_int4_g64_asym fp8_block128 awq_gemm_g128 mlx_4bit_g64 gptq_int4_desc_act bnb_nf4 hqq_int4_g64; do
     model $case
     t convert -q model/model.safetensors out.npz --force --cast f32
 done
-for case in gptq_int4_desc_act bnb_nf4 refuse_orphan refuse_unknown; do
+for case in modelopt_int4_awq refuse_orphan refuse_unknown; do
     model $case
     t convert model/model.safetensors out.zt --cast f32
 done
+model modelopt_int4_awq
+t convert model/model.safetensors part.zt --only '*.weight_scale'
+t export-c model/model.safetensors --plan --only '*.weight_scale'
+tenon stats model/model.safetensors --only '*.weight_scale' >/dev/null
 model bnb_nf4
-t convert model/model.safetensors part.zt --only '*.absmax'
-t export-c model/model.safetensors --plan --only '*.absmax'
-tenon stats model/model.safetensors --only '*norm*' >/dev/null
-tenon stats model/model.safetensors --only '*absmax' >/dev/null
+t ls model/model.safetensors
+t convert -q model/model.safetensors nf4.zt
+t ls nf4.zt
+t diff model/model.safetensors nf4.zt
+t convert model/model.safetensors nf4.npz --cast bnb:nf4_t64
 model refuse_unknown
 t ls -l model/model.safetensors
 echo 'a configuration that is broken'

@@ -106,9 +106,9 @@ static void codes_are_numbers_where_that_is_asked_for(void)
 
 static void codes_are_not_exported(void)
 {
-    static const char *const only[] = { "*.weight.absmax" };
+    static const char *const only[] = { "*.weight_scale" };
     const tn_export_options options = { .size = sizeof options, .only = only, .nonly = 1 };
-    tn_file *f = open_case("bnb_nf4");
+    tn_file *f = open_case("modelopt_int4_awq");
     tn_error err = { .text = "" };
     CHECK(tn_export_c(f, in_folder("").text, &options, NULL, &err) == TN_ERR_UNSUPPORTED);
     CHECK(err.reason == TN_REASON_RAW_CODES && count_entries(folder) == 0);
@@ -190,26 +190,25 @@ static tn_status convert_with(const tn_file *f, tn_convert_options o, tn_error *
 }
 
 #define MODULE "model.layers.1.mlp.down_proj."
-#define INT8 "model.layers.0.mlp.up_proj."
 
 static void no_rule_changes_codes(void)
 {
     static const tn_rule rules[] = {
-        { "slice", INT8 "weight=0:4" }, { "transpose", INT8 "weight=1,0" },
-        { "reshape", INT8 "weight=-1" }, { "concat", "all=" INT8 "weight+" INT8 "SCB" },
-        { "split", INT8 "weight=a+b" }, { "layout", INT8 "weight=BA,from=AB" },
-        { "form", INT8 "weight=coo" }, { "cast", INT8 "SCB=f64" },
-        { "cast", INT8 "SCB=bf16" }, { "cast", "*.weight=int4" }, { "cast", INT8 "weight=int16" },
+        { "slice", MODULE "weight=0:4" }, { "transpose", MODULE "weight=1,0" },
+        { "reshape", MODULE "weight=-1" }, { "concat", "all=" MODULE "weight+" MODULE "weight_scale" },
+        { "split", MODULE "weight=a+b" }, { "layout", MODULE "weight=BA,from=AB" },
+        { "form", MODULE "weight=coo" }, { "cast", MODULE "weight_scale=f64" },
+        { "cast", MODULE "weight_scale=bf16" }, { "cast", "*.weight=int4" }, { "cast", MODULE "weight=int16" },
     };
-    tn_file *f = open_case("bnb_int8");
+    tn_file *f = open_case("modelopt_int4_awq");
     tn_error err;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         tn_status status = convert_with(f, (tn_convert_options){ .rules = &rules[i], .nrules = 1 }, &err);
-        if (status != TN_ERR_UNSUPPORTED || !strstr(err.text, "codes of int8 (bitsandbytes)"))
+        if (status != TN_ERR_UNSUPPORTED || !strstr(err.text, "codes of INT4 AWQ (ModelOpt)"))
             fail_msg("%s %s: %d %s", rules[i].step, rules[i].text, (int)status, line_of(&err));
         status = convert_with(f, (tn_convert_options){ .rules = &rules[i], .nrules = 1, .in_order = true },
                               &err);
-        if (status != TN_ERR_UNSUPPORTED || !strstr(err.text, "codes of int8 (bitsandbytes)"))
+        if (status != TN_ERR_UNSUPPORTED || !strstr(err.text, "codes of INT4 AWQ (ModelOpt)"))
             fail_msg("in order, %s %s: %d %s", rules[i].step, rules[i].text, (int)status, line_of(&err));
     }
     CHECK(count_entries(folder) == 0);
@@ -234,12 +233,12 @@ static void rules_for_other_tensors_work(void)
 
 static void codes_and_scales_are_chosen_together(void)
 {
-    static const char *const codes[] = { INT8 "weight" }, *const scale[] = { "*.SCB" };
-    static const char *const all[] = { INT8 "*" };
-    tn_file *f = open_case("bnb_int8");
+    static const char *const codes[] = { MODULE "weight" }, *const scale[] = { "*.weight_scale" };
+    static const char *const all[] = { MODULE "*" };
+    tn_file *f = open_case("modelopt_int4_awq");
     tn_error err;
     tn_status status = convert_with(f, (tn_convert_options){ .only = codes, .nonly = 1 }, &err);
-    check_status(status, &err, TN_ERR_LOSS, "belongs to codes of int8 (bitsandbytes) in \"" INT8
+    check_status(status, &err, TN_ERR_LOSS, "belongs to codes of INT4 AWQ (ModelOpt) in \"" MODULE
                                             "weight\": choose both or none");
     CHECK(convert_with(f, (tn_convert_options){ .only = scale, .nonly = 1 }, &err) == TN_ERR_LOSS);
     CHECK(convert_with(f, (tn_convert_options){ .only = all, .nonly = 1 }, &err) == TN_OK);
@@ -269,7 +268,7 @@ static void codes_are_not_rated_as_values(void)
 {
     size_t counts[2] = { 0 };
     tn_datatype *mxfp4;
-    tn_file *f = open_case("bnb_nf4");
+    tn_file *f = open_case("modelopt_int4_awq");
     const tn_compare_datatypes_options o = { .size = sizeof o, .context = counts };
     CHECK(tn_datatype_parse("mxfp4", &mxfp4, NULL) == TN_OK);
     CHECK(tn_compare_datatypes(f, (const tn_datatype *[]){ mxfp4 }, 1, &o, count_rated, NULL) == TN_OK);
@@ -335,7 +334,223 @@ static void check_values(char *field[TABLE_FIELDS], size_t n)
 
 static void values_are_those_of_the_other_tool(void)
 {
-    CHECK(each_row(CASES "/values.tsv", check_values) == 57);
+    CHECK(each_row(CASES "/values.tsv", check_values) == 72);
+}
+
+/* With another name the entry belongs to nothing. */
+static void values_without_the_scale_of_activations_are_read(void)
+{
+    size_t size;
+    uint8_t *config = load_file(CASES "/modelopt_int4_awq/config.json", &size), *at;
+    put_bytes("config.json", config, size);
+    uint8_t *bytes = load_file(CASES "/modelopt_int4_awq/model.safetensors", &size);
+    CHECK((at = memmem(bytes, size, "pre_quant_scale", 15)) != NULL);
+    memcpy(at, "another", 7);
+    put_bytes("model.safetensors", bytes, size);
+    tn_file *f = open_file("model.safetensors");
+    const tn_tensor *t = tn_file_find(f, MODULE "weight");
+    CHECK(t && strcmp(t->scaling->datatype, "int4|float32_t128") == 0);
+    check_digest(f, t, TN_FLOAT32, "008cdbf6381bc459439c3ebbe1c1e23cd1ced2fd45a50886420b06a1f796e7b7");
+    check_digest(f, t, TN_BFLOAT16, "2b3b2b84ffe342bce2c52b44b3eb93433a3a0c1349f3c1932cc0d1d608a58fcb");
+    tn_close(f);
+    free(bytes);
+    free(config);
+}
+
+static void a_scale_of_activations_is_not_left_out(void)
+{
+    tn_error err = { .text = "" };
+    tn_file *f = open_case("modelopt_int4_awq");
+    tn_status status = convert_open(f, "out.zt", (wish){ .cast = "bf16" }, &err);
+    check_status(status, &err, TN_ERR_UNSUPPORTED, "multiplied by \"" MODULE "pre_quant_scale\"");
+    tn_close(f);
+}
+
+/* ---- small models ---- */
+
+/* A model of these entries, whose data is `bytes`. */
+static tn_file *make_model(const char *config, const char *header, const void *bytes, size_t size)
+{
+    size_t n;
+    uint8_t *file = make_file(header, size, &n);
+    memcpy(file + n - size, bytes, size);
+    put_bytes("model.safetensors", file, n);
+    put_file("config.json", config);
+    free(file);
+    return open_file("model.safetensors");
+}
+
+static void check_model(tn_file *f, const char *datatype, const float *expected, size_t n)
+{
+    const tn_tensor *t = tn_file_find(f, "a.weight");
+    float found[64];
+    tn_error err = { .text = "" };
+    if (!t || !t->scaling || strcmp(t->scaling->datatype, datatype) != 0)
+        fail_msg("expected %s but found %s", datatype, t && t->scaling ? t->scaling->datatype : "none");
+    if (tn_read(f, t, TN_FLOAT32, found, n * sizeof *found, &err) != TN_OK)
+        fail_msg("%s", line_of(&err));
+    for (size_t i = 0; i < n; i++)
+        if (found[i] != expected[i])
+            fail_msg("%s: value %zu is %g, not %g", datatype, i, (double)found[i], (double)expected[i]);
+    tn_close(f);
+}
+
+static void int8_may_have_zero_points(void)
+{
+    static const struct { float scale[2]; int8_t code[6], zero[2]; } data = {
+        { 0.5f, 3 }, { -128, 127, 0, 5, -6, 7 }, { -128, 127 }
+    };
+    const float expected[] = { 0, 127.5f, 64, -366, -399, -360 };
+    check_model(make_model("{}", "{\"a.weight_scale\":{\"dtype\":\"F32\",\"shape\":[2,1],"
+                           "\"data_offsets\":[0,8]},\"a.weight\":{\"dtype\":\"I8\",\"shape\":[2,3],"
+                           "\"data_offsets\":[8,14]},\"a.weight_zero_point\":{\"dtype\":\"I8\","
+                           "\"shape\":[2,1],\"data_offsets\":[14,16]}}", &data, 16),
+                "uint8|float32_int16_t0", expected, 6);
+}
+
+/* Two experts of 8 rows: code 8 e + r in column r, zero point r, all scales 2^e. */
+static void packed_experts_have_a_dimension_of_their_own(void)
+{
+    struct { int64_t shape[2]; float scale[16]; uint32_t word[16], zero[2]; } data = { { 8, 4 }, { 0 }, { 0 }, { 0 } };
+    float expected[64];
+    for (unsigned e = 0; e < 2; e++)
+        for (unsigned r = 0; r < 8; r++) {
+            data.scale[8 * e + r] = (float)(1 << e);
+            data.word[8 * e + r] = (8 * e + r) * 0x1111u;
+            data.zero[e] |= r << 4 * r;
+            for (unsigned c = 0; c < 4; c++)
+                expected[32 * e + 4 * r + c] = (float)((int)(8 * e + r) - (int)r) * (float)(1 << e);
+        }
+    check_model(make_model("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"bits\":4}}",
+                           "{\"a.weight_shape\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[0,16]},"
+                           "\"a.weight_scale\":{\"dtype\":\"F32\",\"shape\":[2,8,1],\"data_offsets\":[16,80]},"
+                           "\"a.weight_packed\":{\"dtype\":\"I32\",\"shape\":[2,8,1],\"data_offsets\":[80,144]},"
+                           "\"a.weight_zero_point\":{\"dtype\":\"I32\",\"shape\":[2,1,1],"
+                           "\"data_offsets\":[144,152]}}", &data, 152), "uint4|float32_int8_t0", expected, 64);
+}
+
+/* Ten codes of 3 bits a word, of zero points too: row r has code 5 and zero point r % 8. */
+static void old_zero_points_do_not_cross_words(void)
+{
+    struct { int64_t shape[2]; float scale[12]; uint32_t word[12][4], zero[2]; } data = { { 12, 32 }, { 0 }, { { 0 } }, { 0 } };
+    float first[12];
+    tn_error err = { .text = "" };
+    for (unsigned r = 0; r < 12; r++) {
+        data.scale[r] = 1;
+        for (unsigned c = 0; c < 32; c++)
+            data.word[r][c / 10] |= 5u << c % 10 * 3;
+        data.zero[r / 10] |= r % 8 << r % 10 * 3;
+    }
+    tn_file *f = make_model("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"bits\":3}}",
+                            "{\"a.weight_shape\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[0,16]},"
+                            "\"a.weight_scale\":{\"dtype\":\"F32\",\"shape\":[12,1],\"data_offsets\":[16,64]},"
+                            "\"a.weight_packed\":{\"dtype\":\"I32\",\"shape\":[12,4],\"data_offsets\":[64,256]},"
+                            "\"a.weight_zero_point\":{\"dtype\":\"I32\",\"shape\":[2,1],"
+                            "\"data_offsets\":[256,264]}}", &data, 264);
+    float all[12 * 32];
+    CHECK(tn_read(f, tn_file_find(f, "a.weight"), TN_FLOAT32, all, sizeof all, &err) == TN_OK);
+    for (unsigned r = 0; r < 12; r++)
+        first[r] = all[32 * r + 31];
+    for (unsigned r = 0; r < 12; r++)
+        CHECK(first[r] == 5 - (float)(r % 8));
+    tn_close(f);
+}
+
+/* Four groups of 8: the first in the bits from 27 on. */
+static void hqq_has_ten_codes_of_three_bits_a_word(void)
+{
+    struct { int64_t shape[2]; int32_t bits; uint32_t word[8]; float scale[4], zero[4]; } data = {
+        { 2, 16 }, 3, { 0 }, { 1, 2, 0.5f, 1 }, { 0.25f, 1, 2, 7 }
+    };
+    float expected[32];
+    for (unsigned g = 0; g < 4; g++)
+        for (unsigned c = 0; c < 8; c++) {
+            data.word[c] |= (g + c) % 8 << (27 - 3 * g);
+            expected[8 * g + c] = ((float)((g + c) % 8) - data.zero[g]) * data.scale[g];
+        }
+    check_model(make_model("{}", "{\"a.shape\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[0,16]},"
+                           "\"a.nbits\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[16,20]},"
+                           "\"a.W_q\":{\"dtype\":\"I32\",\"shape\":[1,8],\"data_offsets\":[20,52]},"
+                           "\"a.scale\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[52,68]},"
+                           "\"a.zero\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[68,84]}}",
+                           &data, 84), "hqq:uint3|float32_float32_t8", expected, 32);
+}
+
+static void bitnet_may_divide_by_its_scale(void)
+{
+    static const struct { float scale; uint8_t code[8]; } data = { 3, { 0xe4, 0xe4, 0, 0, 0x55, 0x55, 0xff, 0xaa } };
+    float expected[32];
+    for (unsigned i = 0; i < 32; i++)
+        expected[i] = ((float)(data.code[i % 8] >> i / 8 * 2 & 3) - 1) / 3;
+    check_model(make_model("{\"quantization_config\":{\"quant_method\":\"bitnet\",\"linear_class\":\"bitlinear\"}}",
+                           "{\"a.weight_scale\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+                           "\"a.weight\":{\"dtype\":\"U8\",\"shape\":[1,8],\"data_offsets\":[4,12]}}", &data, 12),
+                "uint2|float32_int8", expected, 32);
+}
+
+/* A mask that has other than two of four bits has no values for them. */
+static void masks_have_two_of_four_bits(void)
+{
+    struct { int64_t shape[2]; float value[4]; uint8_t mask; } data = { { 1, 8 }, { 1, 2, 3, 4 }, 0x36 };
+    static const char header[] =
+        "{\"a.shape\":{\"dtype\":\"I64\",\"shape\":[2,1],\"data_offsets\":[0,16]},"
+        "\"a.compressed\":{\"dtype\":\"F32\",\"shape\":[1,4],\"data_offsets\":[16,32]},"
+        "\"a.bitmask\":{\"dtype\":\"U8\",\"shape\":[1,1],\"data_offsets\":[32,33]}}";
+    const float expected[] = { 0, 1, 2, 0, 3, 4, 0, 0 };
+    float values[8];
+    tn_error err = { .text = "" };
+    check_model(make_model("{}", header, &data, 33), "float32|n2m4", expected, 8);
+    data.mask = 0x37;
+    tn_file *f = make_model("{}", header, &data, 33);
+    tn_status status = tn_read(f, tn_file_find(f, "a.weight"), TN_FLOAT32, values, sizeof values, &err);
+    check_status(status, &err, TN_ERR_CORRUPT, "expected two of each four values");
+    tn_close(f);
+}
+
+/* ---- groups of columns ---- */
+
+/* The golden model with another group of its first column. */
+static tn_status read_with_group(const char *name, const char *entry, int32_t group, tn_error *err)
+{
+    char path[500], key[64];
+    size_t size, header = 0;
+    long long at = -1;
+    snprintf(path, sizeof path, CASES "/%s/config.json", name);
+    uint8_t *config = load_file(path, &size);
+    put_bytes("config.json", config, size);
+    snprintf(path, sizeof path, CASES "/%s/model.safetensors", name);
+    uint8_t *bytes = load_file(path, &size);
+    memcpy(&header, bytes, sizeof header);
+    snprintf(key, sizeof key, "%s\"", entry);
+    char *found = memmem(bytes, size, key, strlen(key));
+    CHECK(found && (found = strstr(found, "\"data_offsets\":[")) && sscanf(found + 16, "%lld", &at) == 1);
+    memcpy(bytes + 8 + header + at, &group, sizeof group);
+    put_bytes("model.safetensors", bytes, size);
+    tn_file *f = open_file("model.safetensors");
+    uint64_t count = 0;
+    const tn_tensor *t = NULL;
+    for (size_t i = 0; i < tn_file_count(f); i++)
+        t = tn_file_tensor(f, i)->scaling ? tn_file_tensor(f, i) : t;
+    CHECK(t && tn_shape_count(t->rank, t->shape, &count) == TN_OK);
+    float *values = calloc((size_t)count, sizeof *values);
+    tn_status status = tn_read(f, t, TN_FLOAT32, values, (size_t)count * sizeof *values, err);
+    tn_close(f);
+    free(values);
+    free(bytes);
+    free(config);
+    return status;
+}
+
+static void groups_of_columns_are_checked(void)
+{
+    tn_error err = { .text = "" };
+    tn_status status = read_with_group("gptq_int4_desc_act", "g_idx", 4, &err);
+    check_status(status, &err, TN_ERR_CORRUPT, "expected groups of 0 to 3 but column 0 has group 4");
+    status = read_with_group("ct_int4_actorder", "weight_g_idx", INT32_MAX, &err);
+    check_status(status, &err, TN_ERR_CORRUPT, "expected groups of 0 to 3 but column 0 has group 2147483647");
+    CHECK(read_with_group("ct_int4_actorder", "weight_g_idx", -1, &err) == TN_OK);
+    status = read_with_group("gptq_int4_g64_asym", "g_idx", 1, &err);
+    check_status(status, &err, TN_ERR_CORRUPT, "because the configuration says so (desc_act)");
 }
 
 /* ---- shapes and types that disagree ---- */
@@ -542,6 +757,15 @@ int main(void)
         IN_FOLDER(a_missing_part_is_named),
         TEST(parts_in_several_files_belong_together),
         TEST(values_are_those_of_the_other_tool),
+        IN_FOLDER(values_without_the_scale_of_activations_are_read),
+        IN_FOLDER(a_scale_of_activations_is_not_left_out),
+        IN_FOLDER(int8_may_have_zero_points),
+        IN_FOLDER(packed_experts_have_a_dimension_of_their_own),
+        IN_FOLDER(old_zero_points_do_not_cross_words),
+        IN_FOLDER(hqq_has_ten_codes_of_three_bits_a_word),
+        IN_FOLDER(bitnet_may_divide_by_its_scale),
+        IN_FOLDER(masks_have_two_of_four_bits),
+        IN_FOLDER(groups_of_columns_are_checked),
         IN_FOLDER(shapes_and_types_that_disagree_are_refused),
         IN_FOLDER(rows_of_packed_codes_have_a_limit),
         IN_FOLDER(a_configuration_is_read_as_input),

@@ -1,6 +1,7 @@
 /* formats/conventions/across.c - codes that lie across the lines of a part. */
 #include "formats/conventions/unpack.h"
 #include "base/error.h"
+#include "quant/moved_codes.h"
 
 #include <string.h>
 
@@ -9,7 +10,7 @@
 /* Lines of words that are taken at a time, and the rows of codes in them. */
 static uint64_t words_at_once(const tn_lines *how)
 {
-    return how->order || 32 % how->bits == 0 ? 1 : how->bits;
+    return how->order || how->is_apart || 32 % how->bits == 0 ? 1 : how->bits;
 }
 
 static uint64_t rows_at_once(const tn_lines *how)
@@ -91,6 +92,17 @@ static tn_status put_row(tn_line_state *s, const code_row *r, uint8_t *out, tn_e
     return TN_OK;
 }
 
+/* Eight rows at once, as they come from words of eight codes. */
+static void turn_words(tn_line_state *s, const uint32_t *words, size_t bytes)
+{
+    static const uint8_t in_order[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    const uint8_t *order = s->how->order ? s->how->order : in_order;
+    uint8_t *out[8];
+    for (unsigned r = 0; r < 8; r++)
+        out[order[r]] = s->line + r * bytes;
+    tn_codes_turn(out, words, (size_t)s->how->columns);
+}
+
 static tn_status fill_across(tn_line_state *s, tn_error *err)
 {
     const tn_lines *how = s->how;
@@ -101,6 +113,11 @@ static tn_status fill_across(tn_line_state *s, tn_error *err)
     words = words < most ? words : most;
     rows = rows < rows_at_once(how) ? rows : rows_at_once(how);
     TN_TRY(tn_line_take(s, 0, word, (size_t)words * columns * sizeof *word, err));
+    s->size = (size_t)rows * bytes;
+    if (how->bits == 4 && !how->width && rows == 8) {
+        turn_words(s, word, bytes);
+        return TN_OK;
+    }
     for (uint64_t r = 0; r < rows; r++) {
         uint64_t bit = (how->order ? how->order[r] : r) * how->bits, at = bit / 32;
         uint64_t next = at + 1 < words ? at + 1 : at;
@@ -108,7 +125,6 @@ static tn_status fill_across(tn_line_state *s, tn_error *err)
                                (UINT32_C(1) << how->bits) - 1 };
         TN_TRY(put_row(s, &row, s->line + r * bytes, err));
     }
-    s->size = (size_t)rows * bytes;
     return TN_OK;
 }
 
@@ -142,4 +158,30 @@ bool tn_unpack_across(tn_unpacking *u, tn_lines *how)
     if (how->count && ((how->count - 1) * rows >= how->rows || how->rows > how->words * 32 / how->bits))
         return tn_unpack_refuse(u, "its codes have another shape than its scales");
     return true;
+}
+
+/* ---- groups of columns ---- */
+
+/* All of them at once. */
+static tn_status fill_index(tn_line_state *s, tn_error *err)
+{
+    const tn_lines *how = s->how;
+    int32_t *group = (int32_t *)(void *)s->scratch, least = 0;
+    TN_TRY(tn_line_take(s, 0, group, how->size, err));
+    for (size_t i = 0; i < how->columns; i++)
+        least = group[i] < least ? group[i] : least;
+    for (size_t i = 0; i < how->columns && least < 0; i++)
+        group[i] = (int32_t)(i / how->group);
+    memcpy(s->line, group, how->size);
+    return TN_OK;
+}
+
+bool tn_unpack_index(tn_unpacking *u, const tn_tensor *entry, uint64_t group)
+{
+    const tn_input input = { entry, false };
+    uint64_t columns = (uint64_t)u->shape[u->rank - 1];
+    const tn_lines how = { .fill = fill_index, .columns = columns, .group = group, .count = columns != 0,
+                           .size = (size_t)columns * sizeof(int32_t),
+                           .scratch = (size_t)columns * sizeof(int32_t) };
+    return tn_unpack_lines(u, "index", &how, &input, 1);
 }

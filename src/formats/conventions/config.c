@@ -175,6 +175,8 @@ static void take_setting(tn_json *j, tn_text key, void *context)
         c->is_reordered = read_flag(j);
     else if (tn_text_is(key, "checkpoint_format"))
         c->is_gptq_v2 = tn_text_is(read_word(j), "gptq_v2");
+    else if (tn_text_is(key, "linear_class"))
+        c->is_auto_bit_linear = tn_text_is(read_word(j), "autobitlinear");
     else if (tn_text_is(key, "weight_block_size"))
         read_block(j, c->block);
     else if (tn_text_is(key, "config_groups")) {
@@ -192,7 +194,7 @@ static void read_object(tn_json *j, reading *r)
     each_key(j, take_setting, r);
 }
 
-static tn_dtype model_type(tn_text name)
+tn_dtype tn_config_type(tn_text name)
 {
     if (tn_text_is(name, "bfloat16"))
         return TN_BFLOAT16;
@@ -207,7 +209,7 @@ static void take_top(tn_json *j, tn_text key, void *context)
     if (tn_text_is(key, r->file->object) && tn_json_peek(j) == TN_JSON_OBJECT)
         read_object(j, r);
     else if (tn_text_is(key, "torch_dtype") || tn_text_is(key, "dtype"))
-        r->config->dtype = model_type(read_word(j));
+        r->config->dtype = tn_config_type(read_word(j));
     else
         tn_json_skip(j);
 }

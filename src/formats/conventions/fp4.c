@@ -8,6 +8,7 @@
  * that of the tensor in them: the same arithmetic, the same bits. */
 #include "formats/conventions/unpack.h"
 #include "base/error.h"
+#include "quant/moved_codes.h"
 
 #include <string.h>
 
@@ -118,8 +119,7 @@ bool tn_unpack_nvfp4(tn_unpacking *u)
     if (scale->dtype != TN_FLOAT8_E4M3FN || of_tensor->dtype != TN_FLOAT32)
         return tn_unpack_refuse(u, "its scales must be float8_e4m3fn and float32");
     if (!divides && u->from[3])
-        return tn_unpack_refuse(u, "its values are those of the weight times %s, which this version does not "
-                                "fold", tn_quote_z(u->from[3]->name).text);
+        return tn_unpack_refuse_pre_quant_scale(u, u->from[3]);
     if (!find_shape(u, codes, 2) || !has_scales(u, scale, 16) || (divides && !tn_unpack_rename(u, ".weight")))
         return false;
     tn_shape_count(of_tensor->rank, of_tensor->shape, &count);
@@ -130,4 +130,60 @@ bool tn_unpack_nvfp4(tn_unpacking *u)
     if (count != 1 && (u->rank != 3 || count != (uint64_t)u->shape[0]))
         return tn_unpack_refuse(u, "its scale of the tensor is not one number, or one for each expert");
     return join_scales(u, lines, count == 1 ? lines : (uint64_t)u->shape[1], divides);
+}
+
+/* ---- ComfyUI: the first code in the high bits, scales in tiles of 128 rows and 4 columns ---- */
+
+enum { TILE_ROWS = 128, TILE_COLUMNS = 4, TILE_BYTES = TILE_ROWS * TILE_COLUMNS };
+
+static tn_status fill_swapped(tn_line_state *s, tn_error *err)
+{
+    TN_TRY(tn_line_take(s, 0, s->scratch, s->how->size, err));
+    tn_codes_swap(s->line, s->scratch, s->how->size);
+    return TN_OK;
+}
+
+/* Row r and column c of a tile are at byte 16 (r % 32) + 4 (r / 32) + c. */
+static tn_status fill_tiles(tn_line_state *s, tn_error *err)
+{
+    const tn_lines *how = s->how;
+    uint64_t left = how->rows - s->number * TILE_ROWS;
+    size_t rows = (size_t)(left < TILE_ROWS ? left : TILE_ROWS), columns = (size_t)how->columns;
+    TN_TRY(tn_line_take(s, 0, s->scratch, how->scratch, err));
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            s->line[r * columns + c] = s->scratch[c / TILE_COLUMNS * TILE_BYTES + r % 32 * 16 + r / 32 * 4 +
+                                                  c % TILE_COLUMNS];
+    s->size = rows * columns;
+    return TN_OK;
+}
+
+static bool use_tiles(tn_unpacking *u, const tn_tensor *scale)
+{
+    const tn_input input = { scale, false };
+    uint64_t rows = (uint64_t)u->shape[0], columns = (uint64_t)u->shape[1] / 16,
+             across = columns / TILE_COLUMNS + (columns % TILE_COLUMNS != 0),
+             down = rows / TILE_ROWS + (rows % TILE_ROWS != 0);
+    if (u->shape[1] % 16 || !tn_unpack_check(u, scale, (int64_t)down * TILE_ROWS,
+                                             (int64_t)across * TILE_COLUMNS))
+        return tn_unpack_refuse(u, "its scales are not tiles of %d rows and %d columns", TILE_ROWS,
+                                TILE_COLUMNS);
+    const tn_lines how = { .fill = fill_tiles, .columns = columns, .rows = rows, .count = down,
+                           .size = (size_t)columns * TILE_ROWS, .scratch = (size_t)across * TILE_BYTES };
+    return tn_unpack_lines(u, "scale", &how, &input, 1);
+}
+
+bool tn_unpack_comfy_nvfp4(tn_unpacking *u)
+{
+    const tn_tensor *codes = u->from[CODES], *scale = u->from[SCALE];
+    const tn_tensor *of_tensor = u->from[u->row->parts[TENSOR_SCALE].types == TN_HAS_U8 ? 3 : TENSOR_SCALE];
+    const tn_input input = { codes, false };
+    if (scale->dtype != TN_FLOAT8_E4M3FN || of_tensor->dtype != TN_FLOAT32 || codes->rank != 2)
+        return tn_unpack_refuse(u, "its scales must be float8_e4m3fn and float32");
+    const tn_lines how = { .fill = fill_swapped, .columns = (uint64_t)codes->shape[1],
+                           .size = (size_t)codes->shape[1], .scratch = (size_t)codes->shape[1],
+                           .count = (uint64_t)codes->shape[0] };
+    return find_shape(u, codes, 2) && tn_unpack_as(u, "e2m1fnuz|multi_float32_e4m3fn_t16") &&
+           tn_unpack_lines(u, "data", &how, &input, 1) && use_tiles(u, scale) &&
+           tn_unpack_take(u, "tscale", of_tensor);
 }

@@ -70,7 +70,7 @@ static bool choose_datatype(tn_unpacking *u, const tn_tensor *scale, const char 
 }
 
 /* The codes as they are, and the scale beside them. */
-static bool unpack(tn_unpacking *u, const tn_tensor *codes, const tn_tensor *scale, const char *number)
+bool tn_unpack_with_scale(tn_unpacking *u, const tn_tensor *codes, const tn_tensor *scale, const char *number)
 {
     const char *kind = tn_unpack_spelling(scale->dtype);
     if (!kind)
@@ -87,13 +87,6 @@ bool tn_unpack_fp8(tn_unpacking *u)
 {
     const tn_tensor *codes = u->from[u->row->codes], *scale = u->from[u->row->codes ? 0 : 1];
     const char *number = tn_unpack_spelling(codes->dtype);
-    return number ? unpack(u, codes, scale, number) : tn_unpack_refuse(u, "its codes are of an unusual type");
-}
-
-/* int8 of compressed-tensors and quanto. */
-bool tn_unpack_int8(tn_unpacking *u)
-{
-    if (u->from[2])
-        return tn_unpack_refuse(u, "its zero points are not read yet");
-    return unpack(u, u->from[0], u->from[1], "int8");
+    return number ? tn_unpack_with_scale(u, codes, scale, number)
+                  : tn_unpack_refuse(u, "its codes are of an unusual type");
 }

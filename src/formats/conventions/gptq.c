@@ -5,9 +5,14 @@
  *            unless checkpoint_format is gptq_v2
  *     AWQ    qweight [K, N / 8], qzeros [groups, N / 8]: eight codes a word, in an order of its own
  *
- * Both have scales [groups, N], and the tensor is [N, K]: all is transposed. */
+ * Both have scales [groups, N], and the tensor is [N, K]: all is transposed.  g_idx [K] has the group of each
+ * column of GPTQ.
+ *
+ *     AWQ (gemv)   qweight [N, K / 8], qzeros and scales [N, padded groups]: codes as they are */
 #include "formats/conventions/unpack.h"
 #include "base/error.h"
+
+#include <string.h>
 
 enum { QWEIGHT, SCALES, QZEROS, G_IDX };
 
@@ -16,6 +21,7 @@ typedef struct packed_matrix {
     uint32_t bits;
     int64_t  group;                     /* columns of a group */
     const uint8_t *order;               /* of AWQ */
+    bool     is_indexed;                /* columns have groups of their own */
 } packed_matrix;
 
 static tn_lines zero_lines(const tn_unpacking *u, const packed_matrix *m)
@@ -30,7 +36,8 @@ static tn_lines zero_lines(const tn_unpacking *u, const packed_matrix *m)
 /* GPTQ may say that groups are in order: then they must be. */
 static bool use_zeros(tn_unpacking *u, const packed_matrix *m)
 {
-    const tn_input inputs[] = { { u->from[QZEROS], true }, { m->order ? NULL : u->from[G_IDX], false } };
+    bool checks = !m->order && !m->is_indexed;
+    const tn_input inputs[] = { { u->from[QZEROS], true }, { checks ? u->from[G_IDX] : NULL, false } };
     tn_lines how = zero_lines(u, m);
     return tn_unpack_across(u, &how) && tn_unpack_lines(u, "zero", &how, inputs, inputs[1].entry ? 2 : 1);
 }
@@ -57,7 +64,8 @@ static bool choose_datatype(tn_unpacking *u, const packed_matrix *m)
     u->dtype = u->from[SCALES]->dtype;
     if (!scale)
         return tn_unpack_refuse(u, "its scales are of a type that no datatype has");
-    return tn_unpack_as(u, "uint%u|%s_int%d_t%lld", m->bits, scale, m->bits == 8 ? 16 : 8, tile);
+    return tn_unpack_as(u, "%suint%u|%s_int%d_t%lld", m->is_indexed ? "indexed:" : "", m->bits, scale,
+                        m->bits == 8 ? 16 : 8, tile);
 }
 
 static bool has_shapes(tn_unpacking *u, const packed_matrix *m)
@@ -99,9 +107,7 @@ static bool check_index(tn_unpacking *u, const packed_matrix *m)
 bool tn_unpack_gptq(tn_unpacking *u)
 {
     const tn_tensor *words = u->from[QWEIGHT];
-    packed_matrix m = { .bits = u->config->bits };
-    if (u->from[G_IDX] && u->config->is_reordered)
-        return tn_unpack_refuse(u, "columns with groups of their own (desc_act) are not read yet");
+    packed_matrix m = { .bits = u->config->bits, .is_indexed = u->from[G_IDX] && u->config->is_reordered };
     if (!m.bits)
         return tn_unpack_refuse(u, "no configuration beside the file says how many bits they have");
     if (m.bits != 2 && m.bits != 3 && m.bits != 4 && m.bits != 8)
@@ -113,7 +119,8 @@ bool tn_unpack_gptq(tn_unpacking *u)
     m.columns = words->shape[0] * 32 / m.bits;
     return tn_unpack_rename(u, ".weight") && find_group(u, &m) && check_index(u, &m) && has_shapes(u, &m) &&
            choose_datatype(u, &m) && use_gptq_data(u, &m) &&
-           tn_unpack_transpose(u, "scale", u->from[SCALES]) && use_zeros(u, &m);
+           tn_unpack_transpose(u, "scale", u->from[SCALES]) && use_zeros(u, &m) &&
+           (!m.is_indexed || tn_unpack_index(u, u->from[G_IDX], (uint64_t)m.group));
 }
 
 /* ---- AWQ ---- */
@@ -133,4 +140,57 @@ bool tn_unpack_awq(tn_unpacking *u)
            choose_datatype(u, &m) && tn_unpack_across(u, &how) &&
            tn_unpack_lines(u, "data", &how, &data, 1) &&
            tn_unpack_transpose(u, "scale", u->from[SCALES]) && use_zeros(u, &m);
+}
+
+/* ---- AWQ (gemv) ---- */
+
+/* The first numbers of a row; the others are padding. */
+static tn_status fill_first(tn_line_state *s, tn_error *err)
+{
+    TN_TRY(tn_line_take(s, 0, s->scratch, s->how->scratch, err));
+    memcpy(s->line, s->scratch, s->how->size);
+    return TN_OK;
+}
+
+/* The same of codes of 4 bits, as integers. */
+static tn_status fill_zeros(tn_line_state *s, tn_error *err)
+{
+    const uint32_t *word = (const uint32_t *)(const void *)s->scratch;
+    TN_TRY(tn_line_take(s, 0, s->scratch, s->how->scratch, err));
+    for (size_t i = 0; i < s->how->size; i++)
+        s->line[i] = (uint8_t)(word[i / 8] >> 4 * (i % 8) & 15);
+    return TN_OK;
+}
+
+static bool use_padded(tn_unpacking *u, const packed_matrix *m)
+{
+    const tn_tensor *scales = u->from[SCALES], *zeros = u->from[QZEROS];
+    const tn_input of_scale = { scales, false }, of_zero = { zeros, false };
+    size_t width = tn_dtype_get(scales->dtype)->bits / 8, groups = (size_t)m->groups;
+    const tn_lines first = { .fill = fill_first, .size = groups * width, .count = (uint64_t)m->rows,
+                             .scratch = (size_t)scales->shape[1] * width,
+                             .columns = (uint64_t)scales->shape[1] };
+    const tn_lines codes = { .fill = fill_zeros, .size = groups, .count = (uint64_t)m->rows,
+                             .scratch = (size_t)zeros->shape[1] * sizeof(uint32_t),
+                             .columns = (uint64_t)zeros->shape[1] };
+    return tn_unpack_lines(u, "scale", &first, &of_scale, 1) &&
+           tn_unpack_lines(u, "zero", &codes, &of_zero, 1);
+}
+
+bool tn_unpack_awq_gemv(tn_unpacking *u)
+{
+    const tn_tensor *words = u->from[QWEIGHT], *scales = u->from[SCALES], *zeros = u->from[QZEROS];
+    packed_matrix m = { .bits = 4, .rows = words->shape[0], .group = u->config->group };
+    if (words->shape[1] > TN_UNPACK_LINE / 8)
+        return tn_unpack_refuse(u, "its rows have more than %d columns", TN_UNPACK_LINE);
+    m.columns = words->shape[1] * 8;
+    if (!m.group || !m.columns)
+        return tn_unpack_refuse(u, "no configuration beside the file says how many columns a group has");
+    m.groups = m.columns / m.group + (m.columns % m.group != 0);
+    if (zeros->rank != 2 || zeros->shape[0] != m.rows || scales->shape[1] < m.groups ||
+        zeros->shape[1] < m.groups / 8 + (m.groups % 8 != 0))
+        return tn_unpack_refuse(u, "its scales or zero points are fewer than %lld groups",
+                                (long long)m.groups);
+    return tn_unpack_rename(u, ".weight") && choose_datatype(u, &m) && tn_unpack_take(u, "data", words) &&
+           use_padded(u, &m);
 }

@@ -23,6 +23,12 @@ bool tn_unpack_refuse(tn_unpacking *u, const char *format, ...)
     return false;
 }
 
+bool tn_unpack_refuse_pre_quant_scale(tn_unpacking *u, const tn_tensor *entry)
+{
+    return tn_unpack_refuse(u, "the columns of the weight are to be multiplied by %s, which this version "
+                            "does not do", tn_quote_z(entry->name).text);
+}
+
 static bool has_memory(tn_unpacking *u, const void *memory)
 {
     if (!memory && !u->status)
@@ -169,6 +175,21 @@ bool tn_unpack_read(tn_unpacking *u, const tn_tensor *entry, void *to, size_t n)
     if (status)
         u->status = tn_in_tensor(status, entry->name, u->err);
     return !status;
+}
+
+bool tn_unpack_number(tn_unpacking *u, const tn_tensor *entry, int64_t *number)
+{
+    uint8_t bytes[8];
+    size_t size = (size_t)entry->parts[0].nbytes;
+    const tn_dtype_info *type = tn_dtype_get(entry->dtype);
+    bool is_integer = type && (type->kind == TN_KIND_INT || type->kind == TN_KIND_UINT) && type->bits >= 8;
+    if (!is_integer || entry->parts[0].nbytes != type->bits / 8)
+        return tn_unpack_refuse(u, "%s is not one integer", tn_quote_z(entry->name).text);
+    if (!tn_unpack_read(u, entry, bytes, size))
+        return false;
+    const tn_value value = tn_value_get(entry->dtype, bytes, 0);
+    *number = value.kind == TN_KIND_INT ? value.i : (int64_t)value.u;
+    return true;
 }
 
 bool tn_unpack_check(tn_unpacking *u, const tn_tensor *entry, int64_t rows, int64_t columns)

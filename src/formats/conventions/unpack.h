@@ -14,7 +14,7 @@
 
 enum {
     TN_UNPACK_PARTS = 4,
-    TN_UNPACK_INPUTS = 3,
+    TN_UNPACK_INPUTS = 10,
     TN_UNPACK_LINE = 1 << 22        /* the most columns of a tensor whose codes must be moved */
 };
 
@@ -39,6 +39,9 @@ typedef struct tn_unpacking {
 /* Why the entries are not decoded.  Returns false. */
 __attribute__((format(printf, 2, 3)))
 bool tn_unpack_refuse(tn_unpacking *u, const char *format, ...);
+
+/* The same for a weight whose columns are to be multiplied by another entry. */
+bool tn_unpack_refuse_pre_quant_scale(tn_unpacking *u, const tn_tensor *entry);
 
 /* Names the tensor: the module and a suffix. */
 bool tn_unpack_rename(tn_unpacking *u, const char *suffix);
@@ -87,7 +90,8 @@ typedef struct tn_lines {
     uint64_t  columns, rows, words, group;
     uint32_t  bits, width;      /* of a code; bytes of an element */
     int32_t   add;
-    bool      is_symmetric;
+    float     offset;
+    bool      is_symmetric, is_apart;   /* apart: no code crosses the end of a word */
 } tn_lines;
 
 typedef struct tn_line_state {
@@ -109,6 +113,19 @@ bool tn_unpack_lines(tn_unpacking *u, const char *role, const tn_lines *how, con
 /* Takes the next n bytes of an input. */
 tn_status tn_line_take(tn_line_state *s, unsigned input, void *to, size_t n, tn_error *err);
 
+/* The part `index`: the group of each column.  A negative number anywhere means that they are in order, each
+ * of `group` columns (across.c). */
+bool tn_unpack_index(tn_unpacking *u, const tn_tensor *entry, uint64_t group);
+
+/* Codes in planes: elements of the entry (`rows` of `columns` of them, `width` bytes each) have several codes
+ * of `bits`, and the rows of one plane follow those of the one before.  The first plane is in the lowest
+ * bits, or with is_apart in those from bit `add` on and the others below it.  They become `count` packed
+ * lines of `columns` codes (planes.c). */
+bool tn_unpack_planes(tn_unpacking *u, const tn_lines *how, const tn_tensor *entry, unsigned planes);
+
+/* Reads a number of a scalar entry of integers; refuses others. */
+bool tn_unpack_number(tn_unpacking *u, const tn_tensor *entry, int64_t *number);
+
 /* All integers of the part are this one. */
 bool tn_unpack_constant(tn_unpacking *u, const char *role, int32_t value);
 
@@ -123,13 +140,29 @@ bool tn_unpack_across(tn_unpacking *u, tn_lines *how);
 /* ---- rows ---- */
 
 bool tn_unpack_fp8(tn_unpacking *u);            /* fp8.c */
-bool tn_unpack_int8(tn_unpacking *u);
 bool tn_unpack_mxfp4(tn_unpacking *u);          /* fp4.c */
 bool tn_unpack_nvfp4(tn_unpacking *u);
+bool tn_unpack_comfy_nvfp4(tn_unpacking *u);
+bool tn_unpack_int8(tn_unpacking *u);           /* int8.c */
+bool tn_unpack_quanto(tn_unpacking *u);
+bool tn_unpack_torchao(tn_unpacking *u);
+bool tn_unpack_bitnet(tn_unpacking *u);         /* planes.c */
+bool tn_unpack_quanto_int4(tn_unpacking *u);
+bool tn_unpack_hqq(tn_unpacking *u);            /* hqq.c */
+bool tn_unpack_bnb_4bit(tn_unpacking *u);       /* bitsandbytes.c */
+bool tn_unpack_bnb_8bit(tn_unpacking *u);
 bool tn_unpack_mlx(tn_unpacking *u);            /* mlx.c */
 bool tn_unpack_gptq(tn_unpacking *u);           /* gptq.c */
 bool tn_unpack_awq(tn_unpacking *u);
+bool tn_unpack_awq_gemv(tn_unpacking *u);
+bool tn_unpack_int4_awq(tn_unpacking *u);       /* int4.c */
 bool tn_unpack_ct_pack(tn_unpacking *u);        /* compressed_tensors.c */
+bool tn_unpack_ct_sparse(tn_unpacking *u);
+
+/* A scale of 16 bits or more for each value of a dimension, or groups along the last one, as fp8.c has it:
+ * the codes as they are, and the scale beside them. */
+bool tn_unpack_with_scale(tn_unpacking *u, const tn_tensor *codes, const tn_tensor *scale,
+                          const char *number);
 
 /* The tensor of the entries, in the file's arena; NULL: *why says why there is none. */
 tn_status tn_unpack(tn_unpacking *u, const tn_tensor **tensor, tn_error *err);

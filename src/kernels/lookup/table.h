@@ -1,0 +1,33 @@
+/* kernels/lookup/table.h - inner loops for codes as other tools lay them.
+ *
+ * No allocation, no errors, no I/O.  Pointers may be unaligned; outputs do not overlap inputs; any n, zero
+ * included; nothing beyond n elements is read or written. */
+#ifndef TN_KERNELS_LOOKUP_TABLE_H
+#define TN_KERNELS_LOOKUP_TABLE_H
+
+#include "kernels/level.h"
+
+typedef struct tn_lookup_kernels {
+    /* Values of codes of 4 bits, two a byte, the first in the high bits: table[code] * scale.  NaN is that of
+     * <math.h>. */
+    void (*fours)(float *restrict y, const uint8_t *restrict packed, size_t n, const float table[16],
+                  float scale);
+
+    /* Exchanges both halves of n bytes. */
+    void (*swap_halves)(uint8_t *restrict out, const uint8_t *restrict in, size_t n);
+
+    /* n words of eight codes of 4 bits into eight rows of (n + 1) / 2 bytes: those in place r of all words
+     * become out[r], two a byte, the first in the low bits. */
+    void (*eights)(uint8_t *const out[8], const uint32_t *restrict words, size_t n);
+} tn_lookup_kernels;
+
+TN_KERNEL_TABLE(tn_lookup_kernels);
+
+/* The scalar level, which the others use for remaining elements. */
+void tn_lookup_fours_scalar(float *restrict y, const uint8_t *restrict packed, size_t n,
+                            const float table[16], float scale);
+void tn_lookup_swap_halves_scalar(uint8_t *restrict out, const uint8_t *restrict in, size_t n);
+/* from word `first` on */
+void tn_lookup_eights_from(uint8_t *const out[8], const uint32_t *restrict words, size_t first, size_t n);
+
+#endif
