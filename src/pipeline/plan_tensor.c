@@ -232,35 +232,18 @@ static tn_status find_importance(const planning *p, tn_quantize_options *o, tn_e
     return TN_OK;
 }
 
-/* Whether codes have no scale of the whole tensor, which blocks have no place for, or one of 1. */
-static tn_status check_tensor_scale(const planning *p, const tn_view *codes, bool *is_one, tn_error *err)
-{
-    const tn_tensor *t = codes->step == &tn_step_stored ? tn_stored_tensor(codes) : &codes->tensor;
-    const tn_part *scale = &t->parts[t->nparts - 1];
-    float value = 0;
-    *is_one = strcmp(scale->role, "tscale") != 0;
-    if (*is_one || codes->step != &tn_step_stored || scale->nbytes != sizeof value)
-        return TN_OK;
-    TN_TRY(tn_part_read(p->place->view.file, scale, &value, sizeof value, err));
-    *is_one = value == 1;
-    return TN_OK;
-}
-
 /* Codes of a type that has the same codes elsewhere are moved; values that they stand for are not made. */
-static tn_status find_repacking(const planning *p, bool *found, tn_error *err)
+static bool is_repacked(const planning *p)
 {
     const tn_cast_rule *cast = p->rules->cast;
-    *found = cast->datatype && !cast->is_virtual && tn_repacking_of(p->view, cast->datatype);
-    return *found ? check_tensor_scale(p, p->view->input, found, err) : TN_OK;
+    return cast->datatype && !cast->is_virtual && tn_repacking_of(p->view, cast->datatype);
 }
 
 static tn_status add_blocks(planning *p, const tn_affine *affine, tn_error *err)
 {
     tn_quantize_task task = quantize_task(p, affine);
     tn_dtype dtype = p->view->tensor.dtype;     /* of the values, before they are widened */
-    bool is_moved = false;
-    TN_TRY(find_repacking(p, &is_moved, err));
-    if (is_moved)
+    if (is_repacked(p))
         return add(p, &tn_step_repack, &task, err);
     tn_status status = find_importance(p, &task.options, err);
     if (status)

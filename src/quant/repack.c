@@ -26,6 +26,14 @@ const tn_repacking *tn_repacking_find(const tn_block_info *block, const char *da
     return NULL;
 }
 
+const tn_repacking *tn_repacking_of_block(const tn_block_info *block)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].block == block->block)
+            return &rows[i];
+    return NULL;
+}
+
 static bool is_signed(const tn_repacking *r)
 {
     return r->block == TN_BLOCK_Q4_0 || r->block == TN_BLOCK_Q5_0;

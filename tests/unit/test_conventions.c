@@ -163,6 +163,11 @@ static void check_copy(char *field[TABLE_FIELDS], size_t n)
         fail_msg("%s: %s", field[0], line_of(&err));
     copy = open_file("copy.zt");
     check_equal(f, copy, field[0]);
+    if (convert_open(copy, "parts.safetensors", (wish){ 0 }, &err))         /* with Tenon's record */
+        fail_msg("%s: %s", field[0], line_of(&err));
+    tn_close(copy);
+    copy = open_file("parts.safetensors");
+    check_equal(f, copy, field[0]);
     tn_close(copy);
     CHECK(tn_open(tn_file_shard_name(f, 0), &raw, &entries, NULL) == TN_OK);
     CHECK(tn_open(in_folder("copy.safetensors").text, &raw, &copy, NULL) == TN_OK);
@@ -507,6 +512,88 @@ static void masks_have_two_of_four_bits(void)
     tn_close(f);
 }
 
+/* ---- blocks of GGUF ---- */
+
+static const struct block_pair {
+    const char *name, *tensor, *to;
+    const char *why;            /* the block type cannot hold it; NULL: it has the same values */
+} block_pairs[] = {
+    { "gptq_int4_g128_sym", "model.layers.0.mlp.gate_proj.weight", "q4_0", NULL },
+    { "gptq_int4_sym_zeros8", "model.layers.0.mlp.gate_proj.weight", "q4_0", NULL },
+    { "gptq_int4_g64_asym", "model.layers.0.mlp.gate_proj.weight", "q4_0", "its zero point is not the middle" },
+    { "gptq_int8_g128", "model.layers.0.mlp.gate_proj.weight", "q8_0", NULL },
+    { "awq_gemm_g128", "model.layers.0.self_attn.o_proj.weight", "q4_0", "its zero point is not the middle" },
+    { "ct_int4_g128_sym", "model.layers.0.mlp.up_proj.weight", "q4_0", NULL },
+    { "ct_int8_w8a8", "model.layers.0.mlp.up_proj.weight", "q8_0", NULL },
+    { "ct_int8_pack_channel", "model.layers.0.mlp.up_proj.weight", "q8_0", NULL },
+    { "quanto_int8", "model.fc.weight", "q8_0", NULL },
+    { "mlx_4bit_g32_f16", "model.layers.0.self_attn.k_proj.weight", "q4_1", NULL },
+    { "mlx_4bit_g64", "model.layers.0.self_attn.k_proj.weight", "q4_1", NULL },
+    { "mlx_mxfp4", "model.layers.0.self_attn.k_proj.weight", "ggml:mxfp4", NULL },
+    { "ct_mxfp4", "model.layers.0.mlp.up_proj.weight", "ggml:mxfp4", NULL },
+    { "quark_mxfp4", "model.layers.0.mlp.up_proj.weight", "ggml:mxfp4", NULL },
+    { "mlx_nvfp4", "model.layers.0.self_attn.k_proj.weight", "ggml:nvfp4", NULL },
+    { "modelopt_nvfp4", "model.layers.1.mlp.down_proj.weight", "ggml:nvfp4", "is not a float8_e4m3fn" },
+    { "ct_nvfp4", "model.layers.0.mlp.up_proj.weight", "ggml:nvfp4", "is not a float8_e4m3fn" },
+};
+
+/* -0 of e2m1 is 0 in ggml. */
+static void check_same_values(const tn_file *f, const tn_file *made, const char *name)
+{
+    const tn_tensor *a = tn_file_find(f, name), *b = tn_file_find(made, name);
+    uint64_t count = 0;
+    CHECK(a && b && b->form == TN_FORM_BLOCKS && tn_shape_count(a->rank, a->shape, &count) == TN_OK);
+    size_t size = (size_t)count * sizeof(float);
+    float *x = malloc(size), *y = malloc(size);
+    CHECK(tn_read(f, a, TN_FLOAT32, x, size, NULL) == TN_OK && tn_read(made, b, TN_FLOAT32, y, size, NULL) == TN_OK);
+    for (size_t i = 0; i < count; i++)
+        if (x[i] != y[i])
+            fail_msg("%s: value %zu is %g, not %g", name, i, (double)y[i], (double)x[i]);
+    free(x);
+    free(y);
+}
+
+static void codes_become_blocks_by_moving_bits_or_not_at_all(void)
+{
+    for (size_t i = 0; i < sizeof block_pairs / sizeof *block_pairs; i++) {
+        char cast[200];
+        tn_error err = { .text = "" };
+        tn_file *f = open_case(block_pairs[i].name);
+        snprintf(cast, sizeof cast, "%s=%s", block_pairs[i].tensor, block_pairs[i].to);
+        tn_status status = convert_open(f, "out.gguf", (wish){ .cast = cast }, &err);
+        if (block_pairs[i].why) {
+            check_status(status, &err, TN_ERR_LOSS, block_pairs[i].why);
+        } else if (status) {
+            fail_msg("%s: %s", block_pairs[i].name, line_of(&err));
+        } else {
+            tn_file *made = open_file("out.gguf");
+            check_same_values(f, made, block_pairs[i].tensor);
+            tn_close(made);
+            CHECK(unlink(in_folder("out.gguf").text) == 0);
+        }
+        tn_close(f);
+    }
+    CHECK(count_entries(folder) == 0);
+}
+
+/* The bytes of gguf's own writer. */
+static void gpt_oss_becomes_gguf_byte_for_byte(void)
+{
+    tn_error err = { .text = "" };
+    tn_file *f = open_case("gptoss_mxfp4"), *made, *theirs;
+    if (convert_open(f, "out.gguf", (wish){ .cast = "*_proj=ggml:mxfp4" }, &err))
+        fail_msg("%s", line_of(&err));
+    made = open_file("out.gguf");
+    CHECK(tn_open(CASES "/pair_gptoss_to_gguf/model.gguf", NULL, &theirs, NULL) == TN_OK);
+    const tn_tensor *a = tn_file_find(theirs, "blk.0.ffn_down_exps.weight");
+    const tn_tensor *b = tn_file_find(made, "model.layers.0.mlp.experts.down_proj");
+    CHECK(a && b && a->parts[0].nbytes == 816 && b->parts[0].nbytes == 816);
+    CHECK(memcmp(a->parts[0].data, b->parts[0].data, 816) == 0);
+    tn_close(theirs);
+    tn_close(made);
+    tn_close(f);
+}
+
 /* ---- groups of columns ---- */
 
 /* The golden model with another group of its first column. */
@@ -765,6 +852,8 @@ int main(void)
         IN_FOLDER(hqq_has_ten_codes_of_three_bits_a_word),
         IN_FOLDER(bitnet_may_divide_by_its_scale),
         IN_FOLDER(masks_have_two_of_four_bits),
+        IN_FOLDER(codes_become_blocks_by_moving_bits_or_not_at_all),
+        IN_FOLDER(gpt_oss_becomes_gguf_byte_for_byte),
         IN_FOLDER(groups_of_columns_are_checked),
         IN_FOLDER(shapes_and_types_that_disagree_are_refused),
         IN_FOLDER(rows_of_packed_codes_have_a_limit),

@@ -113,20 +113,34 @@ static void a_refusal_names_the_block(void)
                  "begins with element [432, 32]");
 }
 
-/* The scale of the tensor has no place in a block: then values are encoded. */
+/* The scale of the tensor has no place in a block: it becomes a part of the others, if that is exact. */
 static void a_tensor_scale_is_not_lost(void)
 {
     static float x[4 * 64];
+    tn_error err = { .text = "" };
     const simple plain = { .name = "w", .dtype = TN_FLOAT32, .rank = 2, .shape = { 4, 64 }, .data = x };
     for (int i = 0; i < 256; i++)
         x[i] = (float)(i % 13 - 6) * 1000;
     write_file("plain.zt", (tn_create_options){ 0 }, &plain, 1);
     must_convert("plain.zt", "nvfp4.zt", (wish){ .cast = "nvfp4" });
-    must_convert("nvfp4.zt", "blocks.zt", (wish){ .cast = "ggml:nvfp4" });
+    check_status(try_convert("nvfp4.zt", "blocks.zt", (wish){ .cast = "ggml:nvfp4" }, &err), &err, TN_ERR_LOSS,
+                 "element [0, 0] cannot become nvfp4 without rounding again");
+    for (int i = 0; i < 256; i++)               /* 448 * 6 is the largest value of a block */
+        x[i] = (float)(i % 13 - 6) * 448 * 4;
+    write_file("even.zt", (tn_create_options){ 0 }, &plain, 1);
+    must_convert("even.zt", "four.zt", (wish){ .cast = "nvfp4" });
+    check_status(try_convert("four.zt", "blocks.zt", (wish){ .cast = "ggml:nvfp4" }, &err), &err, TN_ERR_LOSS,
+                 "is not a float8_e4m3fn");     /* 1792 */
+    for (int i = 0; i < 256; i++)
+        x[i] = (float)(i % 13 - 6) * 112;       /* a scale of a quarter */
+    write_file("small.zt", (tn_create_options){ 0 }, &plain, 1);
+    must_convert("small.zt", "quarter.zt", (wish){ .cast = "nvfp4" });
+    must_convert("quarter.zt", "blocks.zt", (wish){ .cast = "ggml:nvfp4" });
     size_t n, m;
-    float *a = values_of("nvfp4.zt", &n), *b = values_of("blocks.zt", &m);
-    for (size_t i = 0; i < n; i++)              /* 448 * 6 is the largest value of a block */
-        CHECK(a[i] * b[i] >= 0 && (b[i] == 0 || b[i] * b[i] <= 2688.0f * 2688));
+    float *a = values_of("quarter.zt", &n), *b = values_of("blocks.zt", &m);
+    CHECK(n == 256 && m == n);
+    for (size_t i = 0; i < n; i++)
+        CHECK(a[i] == b[i]);
     free(a);
     free(b);
 }

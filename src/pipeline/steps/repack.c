@@ -16,18 +16,37 @@ typedef struct moving {
     const tn_repacking  *how;
     const tn_block_info *block;
     bool                 splits;        /* blocks into parts; else back */
+    bool                 gathers;       /* scales are those of larger tiles, or of another type */
     uint64_t             count;         /* of all blocks */
 } moving;
 
 static const float one = 1;     /* the scale of the tensor, where a datatype has one */
+
+/* Whether the parts have the scales of blocks as they are: nvfp4 may have one of the tensor besides. */
+static bool has_own_scales(const tn_block_info *block, const char *datatype)
+{
+    return block->block != TN_BLOCK_NVFP4 && tn_repacking_find(block, datatype);
+}
+
+static const tn_repacking *find_like(const tn_block_info *block, const char *datatype)
+{
+    tn_datatype *d = NULL;
+    if (tn_datatype_parse(datatype, &d, NULL) != TN_OK)
+        return NULL;
+    const tn_repacking *found = tn_repacking_like(block, d);
+    tn_datatype_free(d);
+    return found;
+}
 
 const tn_repacking *tn_repacking_of(const tn_view *decoded, const tn_datatype *to)
 {
     const tn_scaling *from = decoded->step == &tn_step_decode ? decoded->input->tensor.scaling : NULL;
     if (!from || !from->datatype || from->unpacked || from->rotation.size || from->store != TN_UNKNOWN)
         return NULL;
-    if (to->block)
+    if (to->block && has_own_scales(to->block, from->datatype))
         return tn_repacking_find(to->block, from->datatype);
+    if (to->block)
+        return find_like(to->block, from->datatype);
     const char *colon = strchr(from->datatype, ':');    /* ggml:NAME */
     return colon ? tn_repacking_find(tn_block_named(colon + 1), tn_datatype_text(to)) : NULL;
 }
@@ -41,6 +60,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     m->how = tn_repacking_of(v->input, task->datatype);
     m->block = tn_block_get(m->how->block);
     m->splits = !task->datatype->block;
+    m->gathers = !m->splits && !has_own_scales(m->block, v->input->input->tensor.scaling->datatype);
     TN_TRY(tn_shape_count(v->tensor.rank, v->tensor.shape, &count));
     m->count = count / m->block->values;
     TN_TRY(tn_declare_codes(v, task->datatype, &task->options, err));
@@ -114,6 +134,25 @@ static tn_status split(const tn_view *v, range r, tn_worker *w, tn_part_bytes *o
     return TN_OK;
 }
 
+static tn_status gather(const tn_view *v, range r, tn_worker *w, tn_part_bytes *out, tn_error *err)
+{
+    const moving *m = v->state;
+    const tn_scaled_plan *from = &tn_view_decoder(v->input)->plan;
+    const char *why = NULL;
+    uint8_t *made = NULL;
+    TN_TRY(tn_worker_buffer(w, v, 0, (uint64_t)r.n * m->block->bytes, &made, err));
+    size_t moved = tn_repack_gather(m->how, from, r.first, r.n, made, &why);
+    if (moved < r.n) {
+        char where[200];
+        tn_element_text(where, sizeof where, (r.first + moved) * m->block->values, v->tensor.rank,
+                        v->tensor.shape);
+        return tn_fail(err, TN_ERR_LOSS, "the block that begins with %s cannot become %s without rounding "
+                       "again: %s (cast it to float32 first)", where, m->block->name, why);
+    }
+    out[0] = take(made, r, m->block->bytes);
+    return TN_OK;
+}
+
 static tn_status join(const tn_view *v, range r, tn_worker *w, tn_part_bytes *out, tn_error *err)
 {
     const moving *m = v->state;
@@ -146,6 +185,8 @@ static tn_status block(const tn_view *v, uint64_t number, tn_worker *w, tn_part_
     const range r = range_of(m, number);
     if (!r.n)
         return TN_OK;
+    if (m->gathers)
+        return gather(v, r, w, out, err);
     return m->splits ? split(v, r, w, out, err) : join(v, r, w, out, err);
 }
 
