@@ -213,7 +213,7 @@ static void roles_are_those_of_the_datatype_in_order(void)
     s->t.nparts = 2;
     check_scaled_refused(s, "tensor \"t\": its datatype has 3 parts but found 2");
     s->t.nparts = 0;
-    check_scaled_refused(s, "tensor \"t\": form \"scaled\" has 7 parts but 0 were given");
+    check_scaled_refused(s, "tensor \"t\": form \"scaled\" has 8 parts but 0 were given");
     scaled_free(s);
 }
 
