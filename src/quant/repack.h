@@ -35,8 +35,8 @@ size_t tn_repack_join(const tn_repacking *r, tn_repacked_parts from, size_t n, u
 /* ---- codes whose scales are not yet those of blocks ---- */
 
 /* The pair that a block type and a datatype are whose codes have the same meaning: its scales may be of more
- * values than a block has, of another type, or have a scale of the tensor besides, and unsigned codes may have
- * zero points that are all the middle code.  NULL: they are none. */
+ * values than a block has, of another type, or have a scale of the tensor besides, and unsigned codes may
+ * have zero points that are all the middle code.  NULL: they are none. */
 const tn_repacking *tn_repacking_like(const tn_block_info *block, const tn_datatype *from);
 
 /* Joins n blocks from number `first` on.  Returns how many: less than n before one that the block type cannot

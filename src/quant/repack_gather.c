@@ -117,7 +117,8 @@ static const char *take_zero(const tn_repacking *r, const tn_scaled_plan *p, uin
         return NULL;
     uint32_t code = code_at(&p->zero, tile_of(p, element));
     if (r->zero)
-        return narrow(tn_spec_value(&d->zero, code), TN_FLOAT16, out) ? NULL : "its zero point is not a float16";
+        return narrow(tn_spec_value(&d->zero, code), TN_FLOAT16, out) ? NULL
+                                                                      : "its zero point is not a float16";
     return tn_spec_integer(&d->zero, code) == 1 << (d->number.bits - 1)
                ? NULL : "its zero point is not the middle code";
 }
