@@ -24,7 +24,7 @@ typedef struct tn_tiles {
 } tn_tiles;
 
 /* Tiles side by side with several lines of values: tiles of several rows, or across rows.  Value i of each
- * line belongs to tile i / size.  Codes of a line begin on a byte; scales and zero points have whole bytes. */
+ * line belongs to tile i / size.  Codes of a line begin on a byte; scales and zero points are whole bytes. */
 typedef struct tn_tile_lines {
     size_t   lines;
     size_t   n;                 /* values of a line, at most TN_LINE_MOST */

@@ -105,6 +105,8 @@ INLINE vi range_of_narrow(const float *x, unsigned size, extreme what)
 
 INLINE vi range_of_lanes(const float *x, size_t size, extreme what)
 {
+    if (size == 1)
+        return seen(x, what);
     if (size == LANES / 2)                      /* constant sizes stay in registers */
         return range_of_narrow(x, LANES / 2, what);
     if (size < LANES)
