@@ -176,6 +176,37 @@ static bool choose_rounding(tn_cast_plan *plan, const tn_cast_kernels *k)
     return narrow_enough(plan->to) && use(plan, k->f64_to_f32_odd, k->from_f32[to], true);
 }
 
+/* The spacing of the numbers of a type; false: it is not one that kernels round to. */
+static bool set_round_rules(tn_round_rules *rules, const tn_dtype_info *to)
+{
+    if (to->kind == TN_KIND_BOOL || to->specials == TN_SPECIALS_E8M0)
+        return false;
+    rules->shift = 0;
+    rules->lowest = 127 + 23;
+    if (to->kind != TN_KIND_FLOAT)
+        return true;
+    if (to->mantissa_bits >= 23 || to->bias > 127)
+        return false;
+    rules->shift = 23u - to->mantissa_bits;
+    rules->lowest = 128 - to->bias;
+    return to->bias == 127 || (int)rules->shift + rules->lowest > 23;   /* its smallest number is normal */
+}
+
+/* Other modes than to even. */
+static bool choose_rounder(tn_cast_plan *plan, const tn_cast_kernels *k)
+{
+    bool wide = plan->from->dtype == TN_FLOAT32;
+    plan->kernel = wide ? NULL : k->to_f32[plan->from->dtype];
+    plan->second = k->from_f32[plan->to->dtype];
+    plan->rounder = tn_round_kernels_get()->round;
+    plan->round_rules = (tn_round_rules){ .round = plan->args.rules.round, .seed = plan->args.rules.seed };
+    if (plan->args.has_scale || !(wide || plan->kernel) || !plan->second ||
+        !set_round_rules(&plan->round_rules, plan->to))
+        return false;
+    plan->route = TN_ROUTE_ROUNDED;
+    return true;
+}
+
 static void choose_route(tn_cast_plan *plan, const tn_cast_kernels *k, const tn_cast_options *o)
 {
     /* Codes that both types have do not change. */
@@ -191,6 +222,8 @@ static void choose_route(tn_cast_plan *plan, const tn_cast_kernels *k, const tn_
     if (plain && choose_exact(plan, k))
         return;
     if (o->round == TN_ROUND_EVEN && !watched && choose_rounding(plan, k))
+        return;
+    if (o->round != TN_ROUND_EVEN && choose_rounder(plan, k))
         return;
     plan->route = TN_ROUTE_DEFINITION;
     if (plan->from->bits > 8 || o->round == TN_ROUND_STOCHASTIC)
@@ -310,6 +343,27 @@ static unsigned cast_by_code(const tn_cast_plan *plan, uint8_t *dst, const uint8
     return flags;
 }
 
+static unsigned cast_rounded(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                             uint64_t index)
+{
+    float block[BLOCK];
+    unsigned flags = 0;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        size_t count = n - i < BLOCK ? n - i : BLOCK;
+        const uint8_t *in = src + tn_dense_offset(i, plan->from->bits);
+        uint8_t *out = dst + tn_dense_offset(i, plan->to->bits);
+        if (plan->kernel)
+            plan->kernel(block, in, count, &plan->first_args);
+        else
+            memcpy(block, in, count * sizeof *block);
+        if (plan->rounder(block, block, count, index + i, &plan->round_rules))
+            flags |= plan->second(out, block, count, &plan->args);
+        else
+            flags |= cast_by_code(plan, out, in, count, index + i);
+    }
+    return flags;
+}
+
 static void copy_codes(uint8_t *dst, const uint8_t *src, size_t n, unsigned bits)
 {
     if (n)
@@ -328,6 +382,8 @@ static unsigned cast_real(const tn_cast_plan *plan, uint8_t *dst, const uint8_t 
         return plan->kernel(dst, src, n, &plan->args);
     case TN_ROUTE_FLOAT32:
         return cast_through_float32(plan, dst, src, n);
+    case TN_ROUTE_ROUNDED:
+        return cast_rounded(plan, dst, src, n, index);
     default:
         return cast_by_code(plan, dst, src, n, index);
     }

@@ -6,11 +6,13 @@
 #define TN_CAST_CAST_H
 
 #include "kernels/cast/table.h"
+#include "kernels/round/table.h"
 
 typedef enum tn_cast_route {
     TN_ROUTE_COPY,              /* same type, and the options change no code */
     TN_ROUTE_KERNEL,            /* one kernel */
     TN_ROUTE_FLOAT32,           /* two kernels through float32; only the second one rounds */
+    TN_ROUTE_ROUNDED,           /* float32 is rounded in another mode than to even, and then cast exactly */
     TN_ROUTE_TABLE,             /* a table by code, for codes of at most 8 bits */
     TN_ROUTE_DEFINITION
 } tn_cast_route;
@@ -30,7 +32,9 @@ typedef struct tn_cast_plan {
     unsigned       swap;                /* unit of bytes to reverse in the source, or 0 */
     void         (*swapper)(void *dst, const void *src, size_t n, unsigned unit);
     tn_cast_route  route;
-    tn_cast_fn     kernel, second;
+    tn_cast_fn     kernel, second;      /* ROUNDED: the kernel may be NULL, the source is float32 then */
+    tn_round_fn    rounder;             /* ROUNDED only */
+    tn_round_rules round_rules;
     tn_cast_args args;                /* of the kernel that rounds */
     tn_cast_args first_args;          /* of the kernel before it */
     uint64_t       first;               /* index of the array's first element, for stochastic rounding */

@@ -57,10 +57,17 @@ static uint64_t last_below(const tn_cast_plan *plan, bool negative, uint64_t mos
     return low;
 }
 
+/* Magnitudes of these types do not follow their codes. */
+static bool has_no_order(const tn_cast_plan *plan)
+{
+    return plan->to->specials == TN_SPECIALS_E8M0 || plan->from->specials == TN_SPECIALS_E8M0 ||
+           plan->from->specials == TN_SPECIALS_FNUZ;
+}
+
+/* Each value must be looked at: there is no limit above or below which all are lost. */
 static bool is_each(const tn_cast_plan *plan)
 {
-    return plan->args.rules.round == TN_ROUND_STOCHASTIC || plan->to->specials == TN_SPECIALS_E8M0 ||
-           plan->from->specials == TN_SPECIALS_E8M0 || plan->from->specials == TN_SPECIALS_FNUZ;
+    return plan->args.rules.round == TN_ROUND_STOCHASTIC || has_no_order(plan);
 }
 
 static unsigned log2_bytes(unsigned bits)
@@ -86,7 +93,7 @@ static void look_at_results(tn_cast_plan *plan, const tn_cast_kernels *kernels)
     bool is_signed = to->kind == TN_KIND_INT || to->kind == TN_KIND_FIXED;
     tn_number nan = tn_number_decode(to, plan->args.rules.nan);
     bool nan_is_zero = !plan->args.rules.keep_payload && nan.class == TN_NUMBER_FINITE && !nan.significand;
-    if (to->bits < 8 || is_each(plan) || (!is_signed && !is_float) || nan_is_zero ||
+    if (to->bits < 8 || has_no_order(plan) || (!is_signed && !is_float) || nan_is_zero ||
         to->specials == TN_SPECIALS_FNUZ)
         return;
     plan->source_within = kernels->within[log2_bytes(plan->from->bits)];
@@ -189,10 +196,13 @@ void tn_cast_count(const tn_cast_plan *plan, const void *dst, const void *src, s
     unsigned each = plan->parts == TN_PARTS_BOTH ? 2 : 1, step = plan->parts == TN_PARTS_DROP ? 2 : 1;
     if (!plan->has_limits)
         return;
+    bool plain = !plan->swap && step == 1 && plan->from->bits >= 8;
+    if (plain && count_results(plan, dst, src, each * n, lost))
+        return;
     if (plan->swap || step > 1 || is_each(plan))
         count_each(plan, src, each * n, step, each * (plan->first + first), lost);
     else if (plan->from->bits < 8)
         count_packed(plan, src, n, lost);
-    else if (!count_results(plan, dst, src, each * n, lost))
+    else
         plan->count(src, each * n, &plan->limits, lost);
 }

@@ -10,6 +10,7 @@
 #include "kernels/quantize/table.h"
 #include "kernels/reorder/table.h"
 #include "kernels/rotate/table.h"
+#include "kernels/round/table.h"
 #include "kernels/scaled_decode/table.h"
 #include "kernels/scaled_encode/table.h"
 #include "kernels/scaled_search/table.h"
@@ -24,6 +25,7 @@
     X(tn_quant_kernels, quantize, AVX)      \
     X(tn_reorder_kernels, reorder, AVX)     \
     X(tn_rotate_kernels, rotate, AVX)       \
+    X(tn_round_kernels, rounding, AVX_NEON) \
     X(tn_decode_kernels, decode, AVX)       \
     X(tn_encode_kernels, encode, AVX)       \
     X(tn_search_kernels, search, AVX)       \
