@@ -65,8 +65,8 @@ INLINE vi growing(const dropping *d, const tn_round_rules *r, tn_round mode, uin
     case TN_ROUND_UP:      return some & ~d->negative;
     case TN_ROUND_DOWN:    return some & d->negative;
     case TN_ROUND_STOCHASTIC: {
-        vl first = random_numbers(r->seed, index), second = random_numbers(r->seed, index + LANES / 2);
-        vu random = high_halves(first, second);
+        vl first = random_numbers(r->seed, index);
+        vu random = high_halves(first, random_numbers(r->seed, index + LANES / 2));
         return some & (vi)((random >> ((32 - (vu)d->count) & MOST)) < d->dropped);
     }
     default:               return (vi){ 0 };
@@ -77,7 +77,8 @@ INLINE vi growing(const dropping *d, const tn_round_rules *r, tn_round mode, uin
 INLINE vu rounded(vu x, const tn_round_rules *r, tn_round mode, uint64_t index, vi *bad)
 {
     dropping d = { .bits = x & MAGNITUDE, .negative = (vi)x >> 31 };
-    vi field = (vi)(d.bits >> 23), below = r->lowest - most(field, 1), all = (int32_t)r->shift + most(below, 0);
+    vi field = (vi)(d.bits >> 23), below = r->lowest - most(field, 1);
+    vi all = (int32_t)r->shift + most(below, 0);
     vu significand = (d.bits & MANTISSA) | ((vu)(field > 0) & HIDDEN);
     d.count = least(all, MOST);
     d.kept = significand >> (vu)d.count;
