@@ -1,6 +1,7 @@
 /* cli/ui/opts.c - the option table, parsing, help. */
 #include "ui/opts.h"
 #include "ui/standard.h"
+#include "ui/url.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -727,6 +728,7 @@ int opts_parse(opts *o, const command *c, int argc, char **argv)
         return code;
     o->files = argv + optind;
     o->nfiles = (size_t)(argc - optind);
+    urls_hide(o->files, o->nfiles);
     if (o->nfiles < c->min_files && o->nfiles > 0)
         return usage_error(c->name, "expected %s but found only \"%s\"", c->operands, escaped(o->files[0]));
     if (o->nfiles < c->min_files)
@@ -805,7 +807,9 @@ static tn_open_options open_options(const opts *o)
 tn_status open_path(const opts *o, const char *path, tn_file **file, tn_error *err)
 {
     tn_open_options options = open_options(o);
-    return is_standard(path) ? open_standard_input(&options, file, err) : tn_open(path, &options, file, err);
+    if (is_standard(path))
+        return open_standard_input(&options, file, err);
+    return tn_open(url_whole(path), &options, file, err);
 }
 
 int open_input(const opts *o, const char *path, tn_file **file)
@@ -826,5 +830,10 @@ int open_inputs(const opts *o, size_t n, tn_file **file)
     for (size_t i = 0; i < n; i++)
         if (is_standard(paths[i]))
             return usage_error(o->command, "standard input (-) cannot be one of several files");
-    return tn_open_several(paths, n, &options, file, &err) == TN_OK ? EXIT_DONE : say_error(NULL, &err);
+    const char **whole = must_allocate(n, sizeof *whole);
+    for (size_t i = 0; i < n; i++)
+        whole[i] = url_whole(paths[i]);
+    tn_status status = tn_open_several(whole, n, &options, file, &err);
+    free(whole);
+    return status == TN_OK ? EXIT_DONE : say_error(NULL, &err);
 }

@@ -1,11 +1,13 @@
 /* base/version.c - the version and the libraries of this build. */
 #include <tenon/version.h>
 
+#include <dlfcn.h>
 #include <isa-l.h>
 #include <openssl/crypto.h>
 #ifdef TN_SECCOMP
 #include <seccomp.h>
 #endif
+#include <stdbool.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -16,6 +18,16 @@ const char *tn_version(void)
 {
     return TEXT(TN_VERSION_MAJOR) "." TEXT(TN_VERSION_MINOR) "." TEXT(TN_VERSION_PATCH);
 }
+
+#ifdef TN_CURL
+static bool has_curl(void)
+{
+    void *library = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
+    if (library)
+        dlclose(library);
+    return library != NULL;
+}
+#endif
 
 const char *tn_build_fact(size_t i)
 {
@@ -31,6 +43,12 @@ const char *tn_build_fact(size_t i)
             SCMP_VER_MICRO);
 #else
     case 3: return "confinement: none";
+#endif
+#ifdef TN_CURL
+    case 4:
+        return has_curl() ? "URLs: libcurl, loaded when the first is used" : "URLs: no libcurl.so.4 is there";
+#else
+    case 4: return "URLs: none, built without libcurl";
 #endif
     default: return NULL;
     }

@@ -4,6 +4,7 @@
 #include "bytes/guard.h"
 #include "bytes/identity.h"
 #include "bytes/place.h"
+#include "bytes/remote/upload.h"
 #include "bytes/sink_calls.h"
 #include "bytes/sink_inside.h"
 
@@ -180,9 +181,26 @@ tn_sink *tn_sink_new(void)
     return s;
 }
 
+static tn_status open_far(const char *url, bool replace, tn_sink **sink, tn_error *err)
+{
+    tn_sink *s = tn_sink_new();
+    TN_NEED(s, err);
+    s->nameless = true;
+    tn_status status = tn_upload_open(url, replace, &s->upload, err);
+    if (!status)
+        status = tn_temporary_open(&s->fd, err);
+    if (status)
+        tn_sink_abandon(s);
+    else
+        *sink = s;
+    return status;
+}
+
 tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err)
 {
     tn_place place;
+    if (tn_is_url(path))
+        return open_far(path, replace, sink, err);
     TN_TRY(tn_place_find(path, &place, err));
     tn_sink *s = tn_sink_new();
     size_t n = strlen(place.name) + 1;
@@ -325,6 +343,8 @@ tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t
         return write_memory(sink, offset, data, n, err);
     TN_TRY(tn_sink_hold(sink, &fd, err));
     tn_status status = tn_sink_write_open(sink, offset, data, n, err);
+    if (!status && sink->upload)
+        tn_upload_wrote(sink->upload, sink->fd, offset, n);
     tn_sink_release(sink);
     return status;
 }
@@ -481,6 +501,8 @@ tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *so
         status = copy_open(&c, n, shared, err);
         tn_source_release(source);
     }
+    if (!status && sink->upload)
+        tn_upload_wrote(sink->upload, sink->fd, offset, n);
     tn_sink_release(sink);
     return status;
 }
@@ -613,6 +635,8 @@ tn_status tn_sink_sync_folder(tn_sink *s, tn_error *err)
 static tn_status publish_file(tn_sink *s, uint64_t size, tn_error *err)
 {
     TN_TRY(tn_sink_settle_file(s, size, err));
+    if (s->upload)
+        return tn_upload_finish(s->upload, s->fd, size, err);
     if (s->nameless)
         return TN_OK;
     tn_publishing_begin();
@@ -658,6 +682,7 @@ void tn_sink_abandon(tn_sink *sink)
         tn_sink_drop_member(sink);
         return;
     }
+    tn_upload_close(sink->upload);
     tn_leftover_remove(&sink->leftover);
     if (sink->temp[0] != '\0')
         unlinkat(sink->folder, sink->temp, 0);      /* while it is locked */

@@ -1,4 +1,5 @@
-/* bytes/sink.h - where bytes go: a file that appears whole or not at all, an open descriptor, or memory.
+/* bytes/sink.h - where bytes go: a file that appears whole or not at all, an open descriptor, memory, or an
+ * object of S3 (bytes/remote/upload.h).
  *
  * A file sink writes to an unnamed file (O_TMPFILE) in the target's folder.  If the file system has no
  * unnamed files, it writes to ".tenon-XXXXXX.tmp" and locks it; a later sink in the same folder removes
@@ -19,7 +20,8 @@ typedef struct tn_sink tn_sink;
  * opened here: later changes of the path do not matter.
  *
  * TN_ERR_EXISTS: the file exists and `replace` is false.  TN_ERR_IO: `path` is not a regular file, or cannot
- * be written. */
+ * be written.  A URL is an object: its bytes are in an unnamed temporary file until then.  TN_ERR_UNSUPPORTED: a
+ * URL that cannot be written. */
 tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err);
 
 /* Is told which attributes of a replaced file were lost. */

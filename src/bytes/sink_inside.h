@@ -50,6 +50,7 @@ struct tn_sink {
     bool            expects;    /* publish replaces only the file `read` */
     bool            locked;     /* the caller has locked that file */
     tn_identity     read;
+    struct tn_upload *upload;   /* of an object elsewhere, of which this is the local copy; or NULL */
     tn_sink_state   member;
 };
 

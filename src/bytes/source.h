@@ -1,5 +1,5 @@
-/* bytes/source.h - where bytes come from: a mapped file, a file that is read, or memory.  Thread-safe after
- * opening.
+/* bytes/source.h - where bytes come from: a mapped file, a file that is read, memory, or a URL.  Thread-safe
+ * after opening.
  *
  * A mapped file that was truncated or cannot be read yields zeros (bytes/guard.h).  After using a view, call
  * tn_source_check() or tn_source_check_range() before you use the result. */
@@ -14,9 +14,19 @@
 
 typedef struct tn_source tn_source;
 
+typedef struct tn_range { uint64_t offset, size; } tn_range;
+
 /* Opens by name: a path, or a URL (bytes/source_kind.h).  TN_ERR_IO: a directory, FIFO, socket or device.
  * Never blocks. */
 tn_status tn_source_open(const char *name, tn_io io, tn_source **source, tn_error *err);
+
+/* The same for several, at once where that saves time; the error names the file.  All are opened or none. */
+tn_status tn_source_open_all(const char *const *names, size_t n, tn_io io, tn_source **sources,
+                             tn_error *err);
+
+/* The same for the first of several URLs that exists; *which is its number, n if none does. */
+tn_status tn_source_open_first(const char *const *names, size_t n, tn_source **source, size_t *which,
+                               tn_error *err);
 tn_status tn_source_open_fd(int fd, tn_io io, tn_source **source, tn_error *err);   /* duplicates fd */
 tn_status tn_source_open_memory(const void *data, size_t size, tn_source **source, tn_error *err);
 tn_status tn_source_open_calls(const tn_source_calls *calls, tn_source **source, tn_error *err);
@@ -28,6 +38,21 @@ struct tn_guard;
 void      tn_source_watch(tn_source *source, const struct tn_guard *guard, int fd);
 
 uint64_t tn_source_size(const tn_source *source);
+
+/* Whether a name is a URL. */
+bool tn_is_url(const char *name);
+
+/* Whether a URL means a folder. */
+bool tn_is_far_folder(const char *name);
+
+/* How many characters of a name may be shown: a URL's query may hold a signature. */
+size_t tn_source_shown(const char *name);
+
+/* Whether reading is slow to begin, so that it should be announced. */
+bool tn_source_is_far(const tn_source *source);
+
+/* These ranges will be read, each once, about in this order.  A hint; nothing for sources that are near. */
+void tn_source_expect(const tn_source *source, const tn_range *ranges, size_t n);
 
 /* The descriptor, open until it is released; -1 if the source is not a file.  A file that was opened by path
  * may have to be reopened (bytes/fd_cache.h).  TN_ERR_IO: it cannot, or the path leads to another file
@@ -62,6 +87,10 @@ tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, t
  * bytes. */
 tn_status tn_source_load(const char *path, size_t most, const char *what, tn_arena *arena, tn_text *text,
                          tn_error *err);
+
+/* The same, but *there tells whether the file exists: if it does not, that is not a failure. */
+tn_status tn_source_load_if(const char *path, size_t most, const char *what, tn_arena *arena, tn_text *text,
+                            bool *there, tn_error *err);
 
 /* *bytes is a view if there is one, else the bytes are read into `buffer` of n bytes. */
 tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void *buffer,

@@ -76,6 +76,7 @@ static tn_status make_file(tn_spill *s, const char *beside, uint64_t size, tn_er
 
 tn_status tn_spill_make(tn_spill *s, const char *beside, uint64_t size, tn_error *err)
 {
+    beside = beside && tn_is_url(beside) ? NULL : beside;
     if (!fits_memory(s, size))
         return tn_in_file(make_file(s, beside, size, err), beside, err);
     return s->bytes ? TN_OK : tn_in_file(tn_fail_nomem(err), beside, err);

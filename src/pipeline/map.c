@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MAX_FILE = 16 << 20, MAX_LINE = 1000 };
 
@@ -210,13 +209,15 @@ static tn_status number_of_config(const tn_file *file, const char *key, tn_arena
 {
     const char *path = tn_file_path(file);
     const char *beside = tn_arena_printf(arena, "%.*sconfig.json", (int)(tn_base_name(path) - path), path);
-    struct stat st;
     tn_text text;
+    bool there;
     tn_json j;
     TN_NEED(beside, err);
-    if (!*path || stat(beside, &st) != 0)
+    if (!*path)
         return TN_OK;
-    TN_TRY(tn_source_load(beside, MAX_FILE, "a configuration", arena, &text, err));
+    TN_TRY(tn_source_load_if(beside, MAX_FILE, "a configuration", arena, &text, &there, err));
+    if (!there)
+        return TN_OK;
     tn_json_init(&j, text.ptr, text.len, arena);
     read_config(&j, key, number, 0);
     tn_json_done(&j);

@@ -9,6 +9,7 @@
  * the encoder has all cores. */
 #include "pipeline/items.h"
 #include "base/checked.h"
+#include "pipeline/expect.h"
 #include "base/error.h"
 #include "tensor/code.h"
 
@@ -655,10 +656,22 @@ static void begin_again(tn_writer *w, const tn_piece *p)
     tn_writer_begin_again(w, w->first_entry[p->first], tn_writer_first(w, (size_t)p->first + p->count));
 }
 
+static void announce(const tn_run *run, size_t first, size_t n)
+{
+    tn_expected e = { .file = run->in };
+    for (size_t i = first; i < first + n; i++)
+        for (uint32_t k = 0; k < run->pieces[i].count && !run->pieces[i].is_made; k++)
+            if (run->pieces[i].block == 0)      /* else its tensor was announced with its first piece */
+                tn_expect_tensor(&e, run->source[run->pieces[i].first + k]);
+    tn_expect_end(&e);
+}
+
 tn_status tn_run_pieces(const tn_run *run, size_t first, size_t n, tn_error *err)
 {
     tn_engine m = { .run = run, .out = run->out };
     tn_status status = open_engine(&m, err);
+    if (!status)
+        announce(run, first, n);
     if (!status)
         status = run_pieces(&m, first, n, err);
     for (size_t i = first; i < first + n && status; i++)

@@ -1,6 +1,7 @@
 /* pipeline/scan.c - reading many parts as they are stored and computing their checksums. */
 #include "pipeline/scan.h"
 #include "base/error.h"
+#include "pipeline/expect.h"
 
 #include <stdlib.h>
 
@@ -143,11 +144,20 @@ static tn_status join(void *context, tn_item *item, void *result, tn_error *err)
 
 static void free_stream(void *stream) { tn_stream_free(stream); }
 
+static void announce(const tn_scan *scan)
+{
+    tn_expected e = { .file = scan->file };
+    for (size_t i = 0; i < scan->count; i++)
+        tn_expect_part(&e, scan->parts[i].part);
+    tn_expect_end(&e);
+}
+
 tn_status tn_scan_run(const tn_scan *scan, tn_walk *walk, tn_error *err)
 {
     tn_items items = { 0 };
     scanning s = { .scan = scan };
     tn_status status = cut(scan, &items, err);
+    announce(scan);
     if (!status)
         status = tn_walk_run(walk, &items, &(tn_walk_task){
             .work = work, .join = join, .context = &s, .scratch_size = sizeof(tn_stream),

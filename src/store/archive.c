@@ -1,5 +1,6 @@
 /* store/archive.c - the members of a zip archive. */
 #include "store/archive.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "bytes/checksum.h"
 #include "store/ranges.h"
@@ -29,13 +30,30 @@ static tn_status check_overlaps(const tn_archive *a, tn_piece *pieces, tn_error 
     return TN_OK;
 }
 
+/* The headers of all members, their own and those of the arrays in them, are fetched together. */
+static void expect_heads(const tn_archive *a, const tn_zip_directory *d)
+{
+    enum { OF_ARRAY = 512, OF_DEFLATED = 4096 + 64 };
+    tn_range *heads = tn_source_is_far(a->source) ? malloc((a->count + 1) * sizeof *heads) : NULL;
+    size_t n = 0;
+    for (size_t i = 0; heads && i < a->count; i++) {
+        const tn_zip_member *m = &a->members[i];
+        uint64_t size = TN_ZIP_LOCAL_BYTES + m->name.len;
+        size += m->method == TN_ZIP_DEFLATED ? OF_DEFLATED : OF_ARRAY;
+        if (m->local < d->at)
+            heads[n++] = (tn_range){ m->local, tn_min_u64(size, d->at - m->local) };
+    }
+    tn_source_expect(a->source, heads, n);
+    free(heads);
+}
+
 static tn_status read_members(tn_archive *a, tn_zip_directory *d, tn_error *err)
 {
-    for (; a->count < d->count; a->count++) {
-        tn_zip_member *m = &a->members[a->count];
-        TN_TRY(tn_zip_next(d, m, err));
-        TN_TRY(tn_zip_locate(a->source, d, m, err));
-    }
+    for (; a->count < d->count; a->count++)
+        TN_TRY(tn_zip_next(d, &a->members[a->count], err));
+    expect_heads(a, d);
+    for (size_t i = 0; i < a->count; i++)
+        TN_TRY(tn_zip_locate(a->source, d, &a->members[i], err));
     if (tn_cur_left(&d->entries))
         return tn_fail_at(err, TN_ERR_CORRUPT, d->at + d->entries.pos,
                           "the archive's directory has %zu more bytes than its %zu members take",

@@ -388,6 +388,22 @@ tn_status tn_file_add_shard(tn_file *f, const char *path, uint32_t *shard, tn_er
     return TN_OK;
 }
 
+tn_status tn_file_add_shards(tn_file *f, const char *const *paths, size_t n, tn_error *err)
+{
+    tn_shard *grown = n <= SIZE_MAX / sizeof *grown - f->nshards
+                          ? realloc(f->shards, (f->nshards + n) * sizeof *grown) : NULL;
+    tn_source **sources = grown ? malloc((n ? n : 1) * sizeof *sources) : NULL;
+    f->shards = grown ? grown : f->shards;
+    TN_NEED(sources, err);
+    tn_status status = tn_source_open_all(paths, n, f->io, sources, err);
+    for (size_t i = 0; i < n && !status; i++)
+        grown[f->nshards + i] = (tn_shard){ .source = sources[i], .path = paths[i],
+                                            .number = (uint32_t)(f->nshards + i) };
+    f->nshards += status ? 0 : n;
+    free(sources);
+    return status;
+}
+
 tn_status tn_file_add_decoded(tn_file *f, const void *data, size_t size, uint32_t *shard, tn_error *err)
 {
     tn_shard *s = next_shard(f);
@@ -528,7 +544,7 @@ static tn_status open_source(tn_source *source, const char *path, const tn_open_
     f->shards = shards;
     f->nshards = 1;
     shards[0].source = source;
-    shards[0].path = tn_arena_text(&f->arena, path, strlen(path));
+    shards[0].path = tn_arena_text(&f->arena, path, tn_source_shown(path));
     tn_status status = shards[0].path ? choose_format(f, options->format, err) : tn_fail_nomem(err);
     if (!status)
         status = f->format->open(f, err);
@@ -552,13 +568,36 @@ static tn_status take_options(tn_open_options *own, const tn_open_options *given
     return TN_OK;
 }
 
+static tn_status in_file(tn_status status, const char *path, tn_error *err)
+{
+    char shown[sizeof err->file];
+    size_t n = tn_source_shown(path);
+    snprintf(shown, sizeof shown, "%.*s", (int)(n < sizeof shown ? n : sizeof shown - 1), path);
+    return tn_in_file(status, shown, err);
+}
+
 static tn_status open_path(const char *path, const tn_open_options *options, tn_file **file, tn_error *err)
 {
     tn_source *source;
     tn_status status = tn_source_open(path, options->io, &source, err);
     if (!status)
         status = open_source(source, path, options, file, err);
-    return tn_in_file(status, path, err);
+    return in_file(status, path, err);
+}
+
+/* The file by which a folder that is elsewhere is opened: the first of the usual ones that it has. */
+static tn_status open_far_folder(const char *path, const tn_open_options *options, tn_file **file,
+                                 tn_arena *arena, tn_error *err)
+{
+    const char *names[TN_FOLDER_USUAL];
+    tn_source *source;
+    size_t n = tn_folder_usual(path, arena, names), which;
+    TN_NEED(n, err);
+    TN_TRY(tn_source_open_first(names, n, &source, &which, err));
+    if (which == n)
+        return tn_fail(err, TN_ERR_IO, "is a folder without an index, model.safetensors or "
+                       "pytorch_model.bin: name the file to open");
+    return tn_in_file(open_source(source, names[which], options, file, err), names[which], err);
 }
 
 tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file, tn_error *err)
@@ -569,8 +608,11 @@ tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file
     tn_arena arena = { 0 };
     const char *inside = NULL;
     TN_TRY(take_options(&options, given, err));
-    tn_status status = tn_in_file(tn_folder_file(path, &arena, &inside, err), path, err);
-    if (!status)
+    bool is_far = tn_is_url(path), is_folder = tn_is_far_folder(path);
+    tn_status status = is_far ? TN_OK : tn_in_file(tn_folder_file(path, &arena, &inside, err), path, err);
+    if (!status && is_folder)
+        status = in_file(open_far_folder(path, &options, file, &arena, err), path, err);
+    else if (!status)
         status = open_path(inside ? inside : path, &options, file, err);
     tn_arena_free(&arena);
     return status;

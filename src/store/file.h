@@ -145,6 +145,9 @@ tn_status tn_file_set_meta(tn_file *file, const tn_meta *meta, size_t n, tn_erro
 /* Opens one more shard of the set. */
 tn_status tn_file_add_shard(tn_file *file, const char *path, uint32_t *shard, tn_error *err);
 
+/* Opens several more, whose paths are in the arena; at once where that saves time. */
+tn_status tn_file_add_shards(tn_file *file, const char *const *paths, size_t n, tn_error *err);
+
 /* Adds data in the arena that the format decoded from the first shard; after all other shards. */
 tn_status tn_file_add_decoded(tn_file *file, const void *data, size_t size, uint32_t *shard, tn_error *err);
 

@@ -86,3 +86,16 @@ tn_status tn_folder_file(const char *path, tn_arena *arena, const char **file, t
     *file = tn_arena_printf(arena, "%s%s%s", path, tn_ends_with(path, "/") ? "" : "/", name);
     return *file ? TN_OK : tn_fail_nomem(err);
 }
+
+size_t tn_folder_usual(const char *url, tn_arena *arena, const char *urls[TN_FOLDER_USUAL])
+{
+    size_t n = 0;
+    for (unsigned rank = 0; rank < RANKS && n < TN_FOLDER_USUAL; rank++) {
+        if (!usual[rank])
+            continue;
+        urls[n] = tn_arena_printf(arena, "%s%s%s", url, tn_ends_with(url, "/") ? "" : "/", usual[rank]);
+        if (!urls[n++])
+            return 0;
+    }
+    return n;
+}

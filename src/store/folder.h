@@ -10,4 +10,9 @@
  * TN_ERR_IO: there is none, or more than one. */
 tn_status tn_folder_file(const char *path, tn_arena *arena, const char **file, tn_error *err);
 
+/* The URLs of the files that a folder elsewhere may be opened by, in the arena, the most likely first.
+ * Returns how many; 0 without memory. */
+enum { TN_FOLDER_USUAL = 4 };
+size_t tn_folder_usual(const char *url, tn_arena *arena, const char *urls[TN_FOLDER_USUAL]);
+
 #endif

@@ -50,24 +50,24 @@ int tn_set_probe(const uint8_t *head, size_t n)
     return has_weight_map((const char *)head, n) ? 80 : 30;
 }
 
-/* Opens a file that is named for the first time.  It must be in the folder of the index. */
+/* A file that is named for the first time.  It must be in the folder of the index. */
 static tn_status add_file(tn_set_index *x, tn_file *file, const char *name, uint64_t at, tn_error *err)
 {
-    uint32_t shard;
     const char *index = file->shards[0].path;
     int folder = (int)(tn_base_name(index) - index);
     if (!tn_is_plain_name((tn_text){ name, strlen(name) }))
         return tn_fail_at(err, TN_ERR_CORRUPT, at,
                           "expected the plain name of a file in the same folder but found %s",
                           tn_quote_z(name).text);
-    TN_NEED(TN_GROW(x->files, x->nfiles, x->files_cap), err);
+    TN_NEED(TN_GROW(x->files, x->nfiles, x->files_cap) && TN_GROW(x->paths, x->nfiles, x->paths_cap), err);
+    x->paths[x->nfiles] = tn_arena_printf(&file->arena, "%.*s%s", folder, index, name);
+    TN_NEED(x->paths[x->nfiles], err);
     x->files[x->nfiles++] = name;
-    const char *path = tn_arena_printf(&file->arena, "%.*s%s", folder, index, name);
-    TN_NEED(path && tn_names_add(&x->file_names, x, listed_file, x->nfiles - 1) != TN_NAMES_NOMEM, err);
-    return tn_in_file(tn_file_add_shard(file, path, &shard, err), path, err);
+    TN_NEED(tn_names_add(&x->file_names, x, listed_file, x->nfiles - 1) != TN_NAMES_NOMEM, err);
+    return TN_OK;
 }
 
-/* The shard of this file name; it is opened if it is new. */
+/* The shard of this file name. */
 static tn_status find_file(tn_set_index *x, tn_file *file, tn_text name, uint64_t at, uint32_t *shard,
                            tn_error *err)
 {
@@ -273,13 +273,15 @@ tn_status tn_set_open(tn_set_index *x, tn_file *file, size_t most, tn_error *err
 {
     tn_text text = { 0 };
     TN_TRY(load_index(file, most, &text, err));
-    return read_index(x, file, text, err);
+    TN_TRY(read_index(x, file, text, err));
+    return tn_file_add_shards(file, x->paths, x->nfiles, err);
 }
 
 void tn_set_free(tn_set_index *x)
 {
     free(x->tensors);
     free(x->files);
+    free(x->paths);
     tn_names_free(&x->names);
     tn_names_free(&x->file_names);
 }

@@ -18,7 +18,8 @@ typedef struct tn_set_index {
     size_t       count, cap;
     tn_names     names;
     const char **files;         /* names of shards 1, 2 ... (shard 0 is the index) */
-    size_t       nfiles, files_cap;
+    const char **paths;         /* the same with their folder, in the file's arena */
+    size_t       nfiles, files_cap, paths_cap;
     tn_names     file_names;
     tn_text      metadata;      /* JSON object, or len 0 */
     uint64_t     metadata_at;

@@ -6,11 +6,10 @@
 #ifndef TN_STORE_STORED_H
 #define TN_STORE_STORED_H
 
+#include "bytes/source.h"
 #include "tensor/array.h"
 
 #include <tenon/file.h>
-
-typedef struct tn_range { uint64_t offset, size; } tn_range;
 
 /* How a part is made of other parts, which are read in order. */
 typedef struct tn_derive {

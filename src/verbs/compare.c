@@ -7,6 +7,7 @@
 #include "tensor/code.h"
 #include "tensor/form.h"
 #include "cast/summary.h"
+#include "pipeline/expect.h"
 #include "pipeline/steps/steps.h"
 
 #include <stdlib.h>
@@ -532,12 +533,24 @@ static void free_sides(void *scratch)
     tn_arena_free(&s->arena);
 }
 
+static void announce(const comparison *c)
+{
+    for (int i = 0; i < 2; i++) {
+        tn_expected e = { .file = c->places[i].file };
+        for (size_t k = 0; k < c->npairs; k++)
+            if (c->pairs[k].difference.a && c->pairs[k].difference.b)
+                tn_expect_tensor(&e, tensor_of(&c->pairs[k], i));
+        tn_expect_end(&e);
+    }
+}
+
 static tn_status run(comparison *c, tn_error *err)
 {
     const tn_walk_task task = {
         .work = work, .join = join, .context = c, .scratch_size = sizeof(sides),
         .result_size = sizeof(outcome), .free_scratch = free_sides,
     };
+    announce(c);
     TN_TRY(tn_walk_run(&c->walk, &c->items, &task, err));
     choose_again(c);
     return tn_walk_run(&c->walk, &c->items, &task, err);

@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "tensor/code.h"
 #include "cast/summary.h"
+#include "pipeline/expect.h"
 #include "pipeline/steps/steps.h"
 #include "tensor/array.h"
 
@@ -195,6 +196,8 @@ tn_status tn_stats(const tn_file *file, const tn_stats_options *given, tn_stats_
     TN_TRY(tn_take_options(TN_SIZED(tn_stats_options, nonly), &s.o, given, err));
     s.walk = (tn_walk){ .jobs = s.o.jobs, .progress = s.o.progress, .context = s.o.context };
     tn_status status = plan(&s, err);
+    if (!status)
+        tn_expect_tensors(file, s.walk.tensors, s.walk.count);
     if (!status)
         status = tn_walk_run(&s.walk, &s.items, &(tn_walk_task){
             .work = work, .join = join, .context = &s, .scratch_size = sizeof(tn_worker),

@@ -3,10 +3,8 @@
 #include "base/error.h"
 #include "bytes/json.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MAX_CONFIG_BYTES = 16 << 20 };
 
@@ -244,23 +242,17 @@ tn_status tn_config_read(size_t i, tn_text text, tn_arena *arena, tn_quant_confi
     return j.status ? tn_json_fail(&j, 0, err) : TN_OK;
 }
 
-static bool is_there(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 || errno != ENOENT;
-}
-
 static tn_status read_beside(const char *path, size_t i, tn_arena *arena, tn_quant_config *config,
                              tn_error *err)
 {
     size_t folder = (size_t)(tn_base_name(path) - path);
     const char *beside = tn_arena_printf(arena, "%.*s%s", (int)folder, path, tn_config_name(i));
     tn_text text;
+    bool there;
     TN_NEED(beside, err);
-    if (!is_there(beside))
-        return TN_OK;
-    tn_status status = tn_source_load(beside, MAX_CONFIG_BYTES, "a configuration", arena, &text, err);
-    if (!status)
+    tn_status status =
+        tn_source_load_if(beside, MAX_CONFIG_BYTES, "a configuration", arena, &text, &there, err);
+    if (!status && there)
         status = tn_config_read(i, text, arena, config, err);
     return tn_in_file(status, beside, err);
 }

@@ -2,6 +2,7 @@
  * `STEM.safetensors.index.json` names the file of each tensor. */
 #include "formats/safetensors/safetensors.h"
 #include "base/checked.h"
+#include "base/cursor.h"
 #include "base/error.h"
 #include "bytes/transcode.h"
 #include "store/publish.h"
@@ -11,8 +12,25 @@
 
 /* --- reading --- */
 
+/* Headers beyond the first bytes of their files are fetched together. */
+static void expect_headers(const tn_file *file)
+{
+    for (size_t i = 1; i < file->nshards; i++) {
+        const tn_source *source = file->shards[i].source;
+        uint64_t size = tn_source_size(source), n;
+        uint8_t length[8];
+        if (!tn_source_is_far(source) || size < sizeof length ||
+            tn_source_read(source, 0, length, sizeof length, NULL))
+            continue;
+        n = tn_load_u64le(length);
+        if (n <= TN_ST_HEADER_MAX && n <= size - sizeof length)
+            tn_source_expect(source, &(tn_range){ sizeof length, n }, 1);
+    }
+}
+
 static tn_status read_files(tn_set_index *x, tn_file *file, tn_st_merged *all, tn_error *err)
 {
+    expect_headers(file);
     for (uint32_t shard = 1; shard <= x->nfiles; shard++)
         if (tn_st_read_shard(file, shard, x, all, err))
             return tn_in_file(err->status, file->shards[shard].path, err);

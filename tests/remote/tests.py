@@ -1,0 +1,387 @@
+"""Every command on URLs: the same output as for local files, few requests, and faults that end soon."""
+import itertools
+import os
+import urllib.parse
+import urllib.request
+
+from support import (FILES, ROOM, Server, bytes_asked, equal, expect, make_files, outputs, round_trips, run_all, test,
+                     tool)
+
+make_files()
+server = Server()
+URL = server.url
+numbers = itertools.count()
+
+
+def local_and_far(path, *command, switches=""):
+    """The output of a command on the local file and on its URL, and what the server saw."""
+    near = tool(*(FILES / path if word is None else word for word in command))
+    server.log()
+    far = tool(*(f"{URL}/{switches}{path}" if word is None else word for word in command))
+    equal(far.out.replace(f"{URL}/{switches}", f"{FILES}/"), near.out, f"{command} {path} {switches}")
+    return far, server.log()
+
+
+def converted(source, *options, env=None):
+    target = ROOM / f"out{next(numbers)}.zt"
+    tool("convert", source, target, *options, env=env)
+    data = target.read_bytes()
+    target.unlink()
+    return data
+
+
+# ---- the same output ----
+
+@test
+def listing_a_file_gives_what_it_gives_locally():
+    for path in ("m.safetensors", "m.zt", "m.npz", "small.safetensors", "set/model.safetensors.index.json"):
+        local_and_far(path, "ls", None)
+        local_and_far(path, "ls", "-l", None)
+
+
+@test
+def commands_give_what_they_give_locally():
+    for path in ("m.safetensors", "m.npz", "set/model.safetensors.index.json"):
+        local_and_far(path, "stats", None)
+        local_and_far(path, "verify", None)
+        local_and_far(path, "ls", "--json", None)
+        far = tool("diff", f"{URL}/{path}", FILES / path)
+        equal(far.out, tool("diff", FILES / path, FILES / path).out, path)
+    local_and_far("m.safetensors", "show", None, "embedding", "--slice", "1000000:1000010")
+    local_and_far("m.safetensors", "meta", None)
+    local_and_far("m.safetensors", "describe", None)
+
+
+@test
+def converting_a_file_gives_the_same_bytes():
+    for path in ("m.safetensors", "m.zt", "m.npz", "set/model.safetensors.index.json"):
+        for options in ((), ("--cast", "f16"), ("--compress", "zstd", "--checksum", "crc32c")):
+            expect(converted(f"{URL}/{path}", *options) == converted(FILES / path, *options), path, options)
+
+
+@test
+def a_url_that_ends_in_a_slash_is_a_folder():
+    equal(tool("ls", f"{URL}/set/").out, tool("ls", FILES / "set").out)
+    equal(tool("ls", f"{URL}/single/").out, tool("ls", FILES / "single").out)
+    expect("is a folder without an index" in tool("ls", f"{URL}/none/", code=3).err)
+
+
+@test
+def several_urls_are_one_input():
+    far = tool("convert", f"{URL}/small.safetensors", f"{URL}/single/model.safetensors", ROOM / "twice.zt", code=2)
+    near = tool("convert", FILES / "small.safetensors", FILES / "single/model.safetensors", ROOM / "twice.zt", code=2)
+    equal(far.err.replace(URL, str(FILES)), near.err)
+
+
+@test
+def an_empty_file_is_reported_as_locally():
+    equal(tool("ls", f"{URL}/empty", code=1).err.replace(URL, str(FILES)), tool("ls", FILES / "empty", code=1).err)
+
+
+# ---- requests ----
+
+@test
+def listing_takes_few_requests():
+    for path, requests in (("m.safetensors", 1), ("m.zt", 2), ("many.safetensors", 2), ("many.zt", 3)):
+        _, log = local_and_far(path, "ls", None)
+        expect(len(log) <= requests, path, len(log), "requests, at most", requests)
+
+
+@test
+def a_set_of_twelve_files_takes_three_round_trips():
+    # an index of more than 64 KiB takes one more
+    for path, most in (("set/model.safetensors.index.json", 3), ("longset/model.safetensors.index.json", 4)):
+        _, log = local_and_far(path, "ls", None, switches="~delay=100/")
+        expect(round_trips(log) <= most, path, round_trips(log), "round trips")
+
+
+@test
+def an_archive_of_many_members_takes_few_round_trips():
+    _, log = local_and_far("m.npz", "ls", None, switches="~delay=50/")
+    expect(round_trips(log) < 10, round_trips(log), "round trips")
+
+
+@test
+def each_byte_is_asked_for_once():
+    for path in ("m.safetensors", "m.zt", "m.npz"):
+        size = (FILES / path).stat().st_size
+        for command in (("stats",), ("verify",), ("convert",)):
+            server.log()
+            out = (ROOM / f"once{next(numbers)}.zt",) if command == ("convert",) else ()
+            tool(*command, f"{URL}/{path}", *out)
+            asked = bytes_asked(server.log())
+            expect(asked <= 1.05 * size, command, path, asked, "bytes asked of", size)
+
+
+@test
+def every_range_names_the_version():
+    server.log()
+    tool("stats", f"{URL}/m.safetensors")
+    log = server.log()
+    expect(len(log) > 2 and all("If-Match" in entry["headers"] for entry in log[1:]), log)
+
+
+# ---- faults ----
+
+@test
+def faults_that_pass_change_nothing():
+    wanted = converted(FILES / "m.safetensors")
+    for switch in ("fail=503x2", "fail=429x1", "cut=1000x2", "reset=70000x2", "cut=0x1", "silence=x1", "headers",
+                   "weak", "noetag"):
+        expect(converted(f"{URL}/~{switch}/m.safetensors") == wanted, switch)
+
+
+@test
+def faults_that_last_end_soon():
+    told = {"fail=503": "503 SlowDown", "cut=1000x99": "partial file|transfer closed|tries",
+            "reset=0x99": "cannot be reached", "silence=x99": "cannot be reached", "slow=100": "cannot be reached",
+            "short": "fewer bytes", "long": "more bytes", "norange": "no ranges", "wrongrange": "another range",
+            "loop": "redirects more than 5", "to=ftp%3A%2F%2Fx%2F": "another kind", "encoded": "compressed",
+            "xml": "404", "fail=404": "404", "fail=403": "403"}
+    for switch, text in told.items():
+        target = ROOM / f"never{next(numbers)}.zt"
+        result = tool("convert", f"{URL}/~{switch}/m.safetensors", target, code=3, most=60)
+        expect(any(word in result.err for word in text.split("|")), switch, result.err)
+        expect(len(result.err.splitlines()) == 1 and "\x1b" not in result.err and len(result.err) < 1000, result.err)
+        expect(not target.exists(), switch, "wrote a file")
+
+
+@test
+def a_small_file_needs_no_ranges():
+    equal(tool("ls", f"{URL}/~norange/small.safetensors").out, tool("ls", FILES / "small.safetensors").out)
+
+
+@test
+def an_object_that_changes_is_an_error():
+    for switch, text in (("change=3", "has changed while it was read (ETag "), ("grow=3", "has changed")):
+        target = ROOM / f"changed{next(numbers)}.zt"
+        result = tool("convert", f"{URL}/~{switch}/m.safetensors", target, code=3)
+        expect(text in result.err, result.err)
+        expect(not target.exists(), switch)
+
+
+@test
+def redirects_are_followed_once_and_remembered():
+    server.log()
+    to = urllib.parse.quote(f"{URL}/m.safetensors", safe="")
+    tool("stats", f"{URL}/~to={to}/m.safetensors")
+    log = server.log()
+    equal([entry["status"] for entry in log].count(302), 1)
+
+
+@test
+def nobody_there_is_an_error_soon():
+    result = tool("ls", "http://127.0.0.1:1/x.safetensors", code=3)
+    expect("cannot be reached" in result.err and result.seconds < 30, result.err, result.seconds)
+
+
+@test
+def urls_that_are_none_are_refused():
+    for url, text in (("http://", "expected a host"), ("http://user:pw@127.0.0.1/x", "~/.netrc"),
+                      ("http://127.0.0.1/a b", "without spaces")):
+        expect(text in tool("ls", url, code=2).err or text in outputs[-1][1], url, outputs[-1][1])
+
+
+# ---- object stores ----
+
+KEY = {"AWS_ACCESS_KEY_ID": "TESTKEY", "AWS_SECRET_ACCESS_KEY": "secret/of+the=test"}
+STORE = {"AWS_ENDPOINT_URL": URL, "AWS_REGION": "eu-test-1"}
+S3 = KEY | STORE
+
+
+@test
+def objects_of_a_bucket_are_inputs():
+    for path in ("m.safetensors", "m.npz", "set/model.safetensors.index.json"):
+        for command in (("ls",), ("stats",), ("verify",)):
+            near = tool(*command, FILES / path).out
+            equal(tool(*command, f"s3://bucket/{path}", env=S3).out.replace("s3://bucket", str(FILES)), near, path)
+        expect(converted(f"s3://bucket/{path}", env=S3) == converted(FILES / path), path)
+    equal(tool("ls", "s3://bucket/set/", env=S3).out, tool("ls", FILES / "set").out)
+
+
+@test
+def keys_may_have_any_characters():
+    odd = FILES / "a dir" / "k=1"
+    odd.mkdir(parents=True)
+    name = "mö*del+&%20.safetensors"
+    (odd / name).write_bytes((FILES / "small.safetensors").read_bytes())
+    wanted = tool("ls", FILES / "small.safetensors").out
+    equal(tool("ls", f"s3://bucket/a dir/k=1/{name}", env=S3).out, wanted)
+
+
+@test
+def faults_of_a_store_that_pass_change_nothing():
+    wanted = converted(FILES / "m.safetensors")
+    for switch in ("fail=503x2", "cut=1000x2", "reset=70000x2"):
+        expect(converted(f"s3://bucket/~{switch}/m.safetensors", env=S3) == wanted, switch)
+
+
+@test
+def the_region_of_a_bucket_is_found():
+    server.log()
+    tool("stats", "s3://bucket/m.safetensors", env=S3 | {"AWS_REGION": "us-west-9"})
+    log = server.log()
+    equal([entry["status"] for entry in log].count(400), 1)
+
+
+@test
+def wrong_credentials_are_an_error_without_them():
+    result = tool("ls", "s3://bucket/m.safetensors", env=S3 | {"AWS_SECRET_ACCESS_KEY": "not-the-secret"}, code=3)
+    expect("403 SignatureDoesNotMatch" in result.err, result.err)
+    result = tool("ls", "s3://bucket/m.safetensors", env=STORE, code=3)
+    expect("403 AccessDenied" in result.err, result.err)
+    tool("ls", "s3://bucket/public/m.safetensors", env=STORE)
+    expect("404 NoSuchKey" in tool("ls", "s3://bucket/none", env=S3, code=3).err)
+    expect("expected s3://BUCKET/KEY" in tool("ls", "s3://b?/x", env=S3, code=2).err)
+
+
+@test
+def credentials_come_from_each_place():
+    aws = ROOM / ".aws"
+    aws.mkdir()
+    new = '{"Version": 1, "AccessKeyId": "NEWKEY", "SecretAccessKey": "another/secret", ' \
+          '"SessionToken": "session-token-of-the-test", "Expiration": "2099-01-02T03:04:05Z"}'
+    (aws / "credentials").write_text("[other]\naws_access_key_id = WRONG\n[default]\n# a comment\n"
+                                     "aws_access_key_id = TESTKEY\naws_secret_access_key=secret/of+the=test\n")
+    (aws / "config").write_text("[default]\nregion = eu-test-1\n[profile by-program]\nregion = eu-test-1\n"
+                                f"credential_process = echo '{new}'\n[profile broken]\n"
+                                "credential_process = exit 3\n")
+    (ROOM / "web-token").write_text("web+token/of=test\n")
+    (ROOM / "no-profile").write_text("")
+    none = {"AWS_SHARED_CREDENTIALS_FILE": str(ROOM / "no-profile"), "AWS_CONFIG_FILE": str(ROOM / "no-profile")}
+    for place in ({"AWS_ENDPOINT_URL": URL},
+                  {"AWS_ENDPOINT_URL": URL, "AWS_PROFILE": "by-program"},
+                  STORE | none | {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{URL}/container",
+                                  "AWS_CONTAINER_AUTHORIZATION_TOKEN": "container-token"},
+                  STORE | none | {"AWS_WEB_IDENTITY_TOKEN_FILE": str(ROOM / "web-token"),
+                                  "AWS_ROLE_ARN": "arn:a:role/x", "AWS_ENDPOINT_URL_STS": f"{URL}/sts"},
+                  STORE | none | {"AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": URL}):
+        equal(tool("ls", "s3://bucket/small.safetensors", env=place).out,
+              tool("ls", FILES / "small.safetensors").out, place)
+    result = tool("ls", "s3://bucket/small.safetensors", env=STORE | {"AWS_PROFILE": "broken"}, code=3)
+    expect("failed with status 3 (credential_process" in result.err, result.err)
+    result = tool("ls", "s3://bucket/small.safetensors", code=2,
+                  env=STORE | none | {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://10.1.2.3/x"})
+    expect("neither https nor this machine" in result.err, result.err)
+
+
+# ---- objects as outputs ----
+
+def stored(key):
+    """The bytes of an object, as the server has them."""
+    with urllib.request.urlopen(f"{URL}/_object?{urllib.parse.quote(key)}") as reply:
+        return reply.read()
+
+
+@test
+def an_object_is_written_as_a_file_is():
+    for source, key in (("small.safetensors", "out/small.zt"), ("m.safetensors", "out/m.zt"), ("m.npz", "out/m.npz"),
+                        ("m.zt", "out/m.safetensors")):
+        near = ROOM / ("near" + key.replace("/", "-"))
+        tool("convert", FILES / source, near)
+        tool("convert", FILES / source, f"s3://bucket/{key}", env=S3)
+        equal(stored(key), near.read_bytes(), key)
+    tool("convert", "s3://bucket/m.safetensors", "s3://bucket/out/far to far.zt", "--compress", "zstd", env=S3)
+    tool("verify", "s3://bucket/out/far to far.zt", env=S3)
+
+
+@test
+def an_object_that_exists_is_not_replaced_unless_asked():
+    tool("convert", FILES / "small.safetensors", "s3://bucket/once.zt", env=S3)
+    result = tool("convert", FILES / "small.safetensors", "s3://bucket/once.zt", env=S3, code=2)
+    expect("already exists (--force replaces it)" in result.err, result.err)
+    tool("convert", FILES / "m.safetensors", "s3://bucket/once.zt", "--force", env=S3)
+    tool("convert", FILES / "small.safetensors", "s3://bucket/once.zt", "--force", env=S3)
+
+
+@test
+def uploads_survive_faults():
+    near = ROOM / "near-faults.zt"
+    tool("convert", FILES / "m.safetensors", near)
+    for switch in ("fail=503x2", "completefail"):
+        tool("convert", FILES / "m.safetensors", f"s3://bucket/~{switch}/faults.zt", "--force", env=S3)
+        equal(stored("faults.zt"), near.read_bytes(), switch)
+
+
+@test
+def an_upload_that_fails_leaves_nothing():
+    result = tool("convert", FILES / "m.safetensors", "s3://bucket/never.zt", code=3,
+                  env=S3 | {"AWS_SECRET_ACCESS_KEY": "not-the-secret"})
+    expect("403 access denied" in result.err, result.err)
+    result = tool("convert", FILES / "m.safetensors", "s3://bucket/~fail=403/never.zt", "--force", code=3, env=S3)
+    expect("cannot write" in result.err and "nothing was replaced" in result.err, result.err)
+    expect("404" in tool("ls", "s3://bucket/never.zt", env=S3, code=3).err)
+
+
+@test
+def other_urls_are_not_written():
+    for url in (f"{URL}/x.zt", "hf://org/repo/x.zt"):
+        result = tool("convert", FILES / "small.safetensors", url, code=1)
+        expect("only s3:// URLs can be written" in result.err, result.err)
+    result = tool("convert", FILES / "m.safetensors", "s3://bucket/sh.safetensors", "--shard-size", "1MiB", code=1, env=S3)
+    expect("cannot be written to a URL" in result.err, result.err)
+
+
+# ---- the hub ----
+
+@test
+def models_of_the_hub_are_inputs():
+    hub = {"HF_ENDPOINT": URL, "HF_TOKEN": "hf_token_of_the_test"}
+    server.log()
+    for name in ("hf://org/repo", "hf://org/repo@v1", "hf://org/repo/model.safetensors.index.json"):
+        equal(tool("ls", name, env=hub).out, tool("ls", FILES / "set").out, name)
+    log = server.log()
+    expect(all(entry["headers"].get("Authorization") == "Bearer hf_token_of_the_test" for entry in log), log)
+    expect("expected hf://ORG/REPO" in tool("ls", "hf://org", env=hub, code=2).err)
+    expect("404" in tool("ls", "hf://org/repo/none.safetensors", env=hub, code=3).err)
+
+
+@test
+def a_token_goes_to_no_other_host():
+    other = Server()
+    to = urllib.parse.quote(f"{other.url}/set/model.safetensors.index.json", safe="")
+    hub = {"HF_ENDPOINT": f"{URL}/~to={to}", "HF_TOKEN": "hf_token_of_the_test"}
+    server.log()
+    tool("ls", "hf://org/repo/model.safetensors.index.json", env=hub, code=None)
+    expect(any("Authorization" in entry["headers"] for entry in server.log()), "no token was sent")
+    log = other.log()
+    expect(log and not any("Authorization" in entry["headers"] for entry in log), log)
+    other.stop()
+
+
+# ---- secrets ----
+
+@test
+def queries_of_urls_are_sent_but_never_shown():
+    secret = "X-Amz-Signature=0123456789secret"
+    server.log()
+    for command in (("ls",), ("ls", "--json"), ("stats",), ("stats", "--json"), ("verify",), ("verify", "--json")):
+        tool(*command, f"{URL}/small.safetensors?{secret}")
+        tool(*command, f"{URL}/none.safetensors?{secret}", code=3)
+        tool(*command, f"{URL}/m.safetensors?{secret}", f"{URL}/set/model.safetensors.index.json?{secret}")
+    tool("convert", f"{URL}/small.safetensors?{secret}", ROOM / "s.zt", "--json")
+    tool("convert", f"{URL}/small.safetensors?{secret}", f"{URL}/none?{secret}", ROOM / "s2.zt", "--json", code=3)
+    tool("diff", f"{URL}/small.safetensors?{secret}", f"{URL}/m.safetensors?{secret}", "--json", code=1)
+    tool("convert", f"{URL}/small.safetensors?{secret}", ROOM / "s3.zt", "--dry-run")
+    expect(any(secret in entry["query"] for entry in server.log()), "the query was not sent")
+
+
+@test
+def no_secret_appears_anywhere():
+    words = ("0123456789secret", "secret/of+the=test", "another/secret", "session-token-of", "hf_token_of",
+             "not-the-secret", "container-token", "web+token")
+    written_by_tests = (".aws/credentials", ".aws/config", "web-token")
+    for arguments, text in outputs:
+        for word in words:
+            expect(word not in text, f"tenon {arguments}: {word} is in {text}")
+    for folder, _, names in os.walk(ROOM):
+        for name in names:
+            path = os.path.join(folder, name)
+            if path.endswith(written_by_tests):
+                continue
+            with open(path, "rb") as file:
+                data = file.read()
+            expect(not any(word.encode() in data for word in words), name)
+
+
+run_all()
