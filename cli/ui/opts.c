@@ -201,6 +201,23 @@ static bool parse_number(const char *text, long least, long most, long *number)
     return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *number >= least && *number <= most;
 }
 
+/* A number of minutes, hours or days, in seconds. */
+static bool take_time(opts *o, const option_row *row, const char *value)
+{
+    static const struct {
+        char     unit;
+        uint64_t seconds;
+    } units[] = { { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
+    char *end;
+    unsigned long long number = *value >= '0' && *value <= '9' ? strtoull(value, &end, 10) : 0;
+    for (size_t i = 0; number && number < 1000000 && i < 3; i++)
+        if (end[0] == units[i].unit && !end[1]) {
+            *(uint64_t *)((char *)o + row->field) = number * units[i].seconds;
+            return true;
+        }
+    return false;
+}
+
 static bool take_jobs(opts *o, const option_row *row, const char *value)
 {
     (void)row;
@@ -531,6 +548,10 @@ static const option_row rows[OPT_COUNT] = {
                        take_path, FIELD(metadata_from), 0 },
     [OPT_AGAINST] = { "against", "FILE", "a path", "compare with FILE, such as an earlier checkpoint",
                       take_path, FIELD(against), 0 },
+    [OPT_ABORT] = { "abort", NULL, NULL, "end the uploads: the store forgets their parts", take_flag,
+                    FIELD(abort), 0 },
+    [OPT_OLDER_THAN] = { "older-than", "TIME", "a time such as 90m, 12h or 7d",
+                         "only those begun before: 90m, 12h, 7d", take_time, FIELD(older_than), 0 },
     [OPT_STAMP] = { "stamp", NULL, NULL, "end the page with the time and Tenon's version", take_flag,
                     FIELD(stamp), 0 },
     [OPT_HELP] = { "help", NULL, NULL, "print this help", take_flag, FIELD(help), 'h' },

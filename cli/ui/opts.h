@@ -23,7 +23,7 @@ typedef enum opt_id {
     OPT_ALLOW_UNCHECKED,
     OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_QUIET,
     OPT_TRANSPOSE, OPT_RESHAPE, OPT_ADD, OPT_CONCAT, OPT_SPLIT, OPT_MAP, OPT_TEMPLATE,
-    OPT_AGAINST, OPT_STAMP, OPT_HELP, OPT_COUNT
+    OPT_AGAINST, OPT_STAMP, OPT_ABORT, OPT_OLDER_THAN, OPT_HELP, OPT_COUNT
 } opt_id;
 
 /* A list of options, as commands and topics have them. */
@@ -64,7 +64,7 @@ typedef enum sort_key { SORT_NONE, SORT_NAME, SORT_SIZE, SORT_TYPE, SORT_SHAPE }
 typedef struct opts {
     bool long_list, json, full, drop_metadata, drop_names, dry_run, force, quiet,
         ignore_metadata, sidecar, strict, report, help;
-    bool tree, binary, plan, raw, writable, in_place, verify, allow_unchecked, stamp;
+    bool tree, binary, plan, raw, writable, in_place, verify, allow_unchecked, stamp, abort;
     const char *command;        /* its name */
     bool        given[OPT_COUNT];   /* options */
     const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket, *map, *metadata_from;
@@ -73,6 +73,7 @@ typedef struct opts {
     tn_io       io;
     unsigned    jobs;
     uint64_t    align, shard_size, max_bytes, memory;
+    uint64_t    older_than;     /* seconds; 0: any age */
     tn_keep     keep_encoding, keep_checksum;
     tn_encoding encoding;
     int         level;
@@ -115,7 +116,8 @@ typedef struct command {
 extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_quantize, cmd_dequantize,
     cmd_export_c, cmd_compare_types, cmd_report, cmd_diff, cmd_meta, cmd_describe, cmd_check, cmd_serve,
     cmd_attach,
-    cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version, cmd_help;
+    cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version, cmd_uploads,
+    cmd_help;
 
 extern const command *const commands[];     /* all, in the order of help; NULL after the last */
 

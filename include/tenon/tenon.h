@@ -18,6 +18,7 @@
 #include <tenon/memory.h>
 #include <tenon/mli.h>
 #include <tenon/quantize.h>
+#include <tenon/remote.h>
 #include <tenon/report.h>
 #include <tenon/share.h>
 #include <tenon/sparse.h>

@@ -20,8 +20,8 @@ typedef struct tn_sink tn_sink;
  * opened here: later changes of the path do not matter.
  *
  * TN_ERR_EXISTS: the file exists and `replace` is false.  TN_ERR_IO: `path` is not a regular file, or cannot
- * be written.  A URL is an object: its bytes are in an unnamed temporary file until then.  TN_ERR_UNSUPPORTED: a
- * URL that cannot be written. */
+ * be written.  A URL is an object: its bytes are in an unnamed temporary file until then.
+ * TN_ERR_UNSUPPORTED: a URL that cannot be written. */
 tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err);
 
 /* Is told which attributes of a replaced file were lost. */

@@ -155,10 +155,14 @@ class Store:
 
     # ---- uploads ----
 
+    def begin(self, key):
+        number = f"upload-{next(self.numbers)}"
+        self.uploads[number] = {"key": key, "parts": {}}
+        return number
+
     def do_POST(self, request, key, query):
         if "uploads" in query:
-            number = f"upload-{next(self.numbers)}"
-            self.uploads[number] = {"key": key, "parts": {}}
+            number = self.begin(key)
             self.xml(request, f"<InitiateMultipartUploadResult><Bucket>bucket</Bucket><Key>{escape(key)}</Key>"
                               f"<UploadId>{number}</UploadId></InitiateMultipartUploadResult>")
             return

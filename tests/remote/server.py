@@ -60,8 +60,8 @@ def switches_of(path):
     found, rest = {}, []
     for segment in path.split("/"):
         if segment.startswith("~"):
-            name, _, value = segment[1:].partition("=")
-            found[name] = urllib.parse.unquote(value)
+            name, _, value = urllib.parse.unquote(segment[1:]).partition("=")
+            found[name] = value
         else:
             rest.append(segment)
     return found, "/".join(rest)
@@ -139,6 +139,10 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/_object":
             self.switches, self.number = {}, 0
             self.reply(200, body=state.store.objects[urllib.parse.unquote(self.query)][0])
+            return
+        if path == "/_begin":
+            self.switches, self.number = {}, 0
+            self.reply(200, body=state.store.begin(urllib.parse.unquote(self.query)).encode())
             return
         self.switches, self.plain = switches_of(path)
         self.number = state.count(path)

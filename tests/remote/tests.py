@@ -1,11 +1,15 @@
 """Every command on URLs: the same output as for local files, few requests, and faults that end soon."""
 import itertools
+import json
 import os
+import pathlib
+import subprocess
+import time
 import urllib.parse
 import urllib.request
 
-from support import (FILES, ROOM, Server, bytes_asked, equal, expect, make_files, outputs, round_trips, run_all, test,
-                     tool)
+from support import (ENVIRONMENT, FILES, ROOM, TENON, Server, bytes_asked, equal, expect, make_files, outputs,
+                     round_trips, run_all, test, tool)
 
 make_files()
 server = Server()
@@ -267,6 +271,12 @@ def credentials_come_from_each_place():
 
 # ---- objects as outputs ----
 
+def begin_upload(key):
+    """Begins an upload of which nothing more is heard."""
+    with urllib.request.urlopen(f"{URL}/_begin?{urllib.parse.quote(key)}") as reply:
+        return reply.read().decode()
+
+
 def stored(key):
     """The bytes of an object, as the server has them."""
     with urllib.request.urlopen(f"{URL}/_object?{urllib.parse.quote(key)}") as reply:
@@ -311,6 +321,37 @@ def an_upload_that_fails_leaves_nothing():
     result = tool("convert", FILES / "m.safetensors", "s3://bucket/~fail=403/never.zt", "--force", code=3, env=S3)
     expect("cannot write" in result.err and "nothing was replaced" in result.err, result.err)
     expect("404" in tool("ls", "s3://bucket/never.zt", env=S3, code=3).err)
+
+
+@test
+def what_a_killed_process_left_is_listed_and_ended():
+    server.log()
+    killed = subprocess.Popen([TENON, "convert", FILES / "m.safetensors", "s3://bucket/~delay=300/killed.zt"],
+                              env=ENVIRONMENT | S3, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    seen = []
+    for _ in range(200):                # until a part is on its way
+        seen += server.log()
+        if any("partNumber" in entry["query"] for entry in seen):
+            break
+        time.sleep(0.05)
+    killed.kill()
+    killed.wait()
+    expect("404" in tool("ls", "s3://bucket/killed.zt", env=S3, code=3).err, "the object is there")
+    listed = tool("uploads", "s3://bucket/", env=S3).out
+    expect("2020-01-02T03:04:05Z  s3://bucket/killed.zt  upload-" in listed, listed, seen)
+    equal(tool("uploads", "s3://bucket/other", env=S3).out, "")
+    begun = [begin_upload(f"more{i} & <x>.zt") for i in range(5)]
+    equal(len(tool("uploads", "s3://bucket/more", env=S3).out.splitlines()), len(begun), "pages of the list")
+    equal(tool("uploads", "s3://bucket/", "--older-than", "99999d", "--abort", env=S3).out, "")
+    first = json.loads(tool("uploads", "s3://bucket/more0", "--abort", "--json", env=S3).out)
+    schema = json.loads((pathlib.Path(__file__).resolve().parents[2] / "docs/json/uploads.schema.json").read_text())
+    equal(sorted(set(first) | {"error"}), sorted(schema["properties"]), "the fields of its JSON schema")
+    equal((first["url"], first["ended"]), ("s3://bucket/more0 & <x>.zt", True))
+    ended = tool("uploads", "s3://bucket/", "--abort", "--older-than", "1d", env=S3).out
+    equal(ended.count("  ended"), len(listed.splitlines()) + len(begun) - 1, ended)
+    equal(tool("uploads", "s3://bucket/", env=S3).out, "")
+    expect("only object stores" in tool("uploads", f"{URL}/x", code=2).err)
+    expect("takes a time such as" in tool("uploads", "s3://bucket/", "--older-than", "x", code=2).err)
 
 
 @test

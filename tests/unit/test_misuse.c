@@ -196,6 +196,9 @@ static void operations_need_files(void)
     const tn_meta_edit edit = { .key = "k", .text = "v" }, keyless = { .text = "v" };
     const char *const none[] = { NULL };
     REFUSED(tn_verify, (NULL, NULL, NULL, &err), "a file");
+    REFUSED(tn_uploads_list, (NULL, NULL, NULL, &err), "a URL");
+    REFUSED(tn_uploads_end, (NULL, "id", &err), "a URL");
+    REFUSED(tn_uploads_end, ("s3://bucket/key", NULL, &err), "the id");
     REFUSED(tn_verify, (f, &(tn_verify_options){ .jobs = 1 }, NULL, &err), "size");
     CHECK(tn_verify(f, NULL, NULL, NULL) == TN_OK);
     REFUSED(tn_convert, (NULL, "x.zt", NULL, NULL, &err), "a file");

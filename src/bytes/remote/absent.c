@@ -3,6 +3,8 @@
 #include "bytes/remote/upload.h"
 #include "bytes/source_kind.h"
 
+#include <tenon/remote.h>
+
 static tn_status refuse(tn_error *err)
 {
     return tn_fail(err, TN_ERR_UNSUPPORTED, "URLs need libcurl, which this build was made without");
@@ -45,3 +47,18 @@ tn_status tn_upload_finish(tn_upload *upload, int fd, uint64_t size, tn_error *e
 }
 
 void tn_upload_close(tn_upload *upload) { (void)upload; }
+
+tn_status tn_uploads_list(const char *url, tn_uploads_fn report, void *context, tn_error *err)
+{
+    (void)report;
+    (void)context;
+    TN_GIVEN(url, "a URL", err);
+    return refuse(err);
+}
+
+tn_status tn_uploads_end(const char *url, const char *id, tn_error *err)
+{
+    TN_GIVEN(url, "a URL", err);
+    TN_GIVEN(id, "the id of an upload", err);
+    return refuse(err);
+}
