@@ -1,8 +1,8 @@
 /* report/marks.c - which tensors are unlike the others of their role.
  *
- * Each figure of a tensor is compared with the median of its role, in median deviations.  A deviation is at
- * least `floor`: where all tensors are nearly equal, small differences mean nothing.  Tensors with few values
- * vary by chance, so theirs is larger. */
+ * Each figure of a tensor is compared with the median of those of its role and shape, in median deviations.
+ * A deviation is at least `floor`: where all tensors are nearly equal, small differences mean nothing.
+ * Tensors with few values vary by chance, so theirs is larger. */
 #include "report/report.h"
 #include "base/error.h"
 
@@ -14,14 +14,14 @@ const tn_figure tn_figures[TN_FIGURES] = {
     { "std", "standard deviation", .is_log = true, .floor = 0.35 },
     { "absmax", "largest magnitude", .is_log = true, .floor = 0.35 },
     { "peak", "absmax / std", .is_log = true, .floor = 0.35 },
-    { "mean", "mean", .floor = 0.25 },          /* of the root mean square */
+    { "mean", "mean", .floor = 0.1 },           /* compared in root mean squares of its tensor */
     { "zeros", "zeros", .is_share = true, .floor = 0.01 },
     { "subnormals", "subnormal values", .is_share = true, .floor = 0.01 },
 };
 const double tn_sqnr_floor = 1, tn_mark_limit = 8;
 
 enum {
-    LIKE = 5,                   /* tensors that a role has at least to be compared */
+    LIKE = 5,                   /* tensors that are alike, at least, to be compared */
     VALUES = 16                 /* finite values that a tensor has at least */
 };
 #define MOST 999.0
@@ -62,11 +62,11 @@ double tn_median(double *values, size_t n)
 
 /* ---- one figure of one role ---- */
 
-/* Tensors of a role, and room for a number of each. */
+/* Tensors of a role and a shape, and room for a number of each. */
 typedef struct alike {
     tn_report *report;
     const size_t *members;
-    size_t  n, role;
+    size_t  n;
     double *numbers, *sorted;
 } alike;
 
@@ -75,40 +75,27 @@ static bool is_compared(const tn_report_tensor *t)
     return !t->why && t->statistics.finite >= VALUES;
 }
 
+static double rms(const tn_statistics *s) { return hypot(s->mean, s->deviation); }
+
+/* A mean is compared in root mean squares, so that it does not matter how large the values are. */
 static double compared_value(const tn_report_tensor *t, size_t figure)
 {
     double x = tn_figure_of(t, figure);
-    return figure < TN_FIGURES && tn_figures[figure].is_log ? log2(x) : x;
+    if (figure >= TN_FIGURES)
+        return x;
+    if (strcmp(tn_figures[figure].key, "mean") == 0)
+        return x / rms(&t->statistics);
+    return tn_figures[figure].is_log ? log2(x) : x;
 }
 
-static double rms(const tn_statistics *s) { return hypot(s->mean, s->deviation); }
-
-/* The median of what is a number; *count tells of how many. */
-static double median_of(const alike *a, double (*value)(const alike *a, size_t i), size_t *count)
+/* The median of all numbers but NaN; *count tells of how many. */
+static double median_of(const alike *a, bool of_magnitudes, size_t *count)
 {
     *count = 0;
-    for (size_t i = 0; i < a->n; i++) {
-        double x = value(a, i);
-        if (!isnan(x))
-            a->sorted[(*count)++] = x;
-    }
+    for (size_t i = 0; i < a->n; i++)
+        if (!isnan(a->numbers[i]))
+            a->sorted[(*count)++] = of_magnitudes ? fabs(a->numbers[i]) : a->numbers[i];
     return *count ? tn_median(a->sorted, *count) : (double)NAN;
-}
-
-static double number_of(const alike *a, size_t i) { return a->numbers[i]; }
-
-static double rms_of(const alike *a, size_t i)
-{
-    return rms(&a->report->tensors[a->members[i]].statistics);
-}
-
-static double floor_of(const alike *a, size_t figure)
-{
-    size_t count;
-    if (figure >= TN_FIGURES)
-        return tn_sqnr_floor;
-    double floor = tn_figures[figure].floor;
-    return strcmp(tn_figures[figure].key, "mean") == 0 ? floor * median_of(a, rms_of, &count) : floor;
 }
 
 static void note_oddity(tn_report_tensor *t, double oddity, const char *figure)
@@ -127,28 +114,26 @@ static void compare_figure(const alike *a, size_t figure, const char *name)
         const tn_report_tensor *t = &a->report->tensors[a->members[i]];
         a->numbers[i] = is_compared(t) ? compared_value(t, figure) : (double)NAN;
     }
-    double middle = median_of(a, number_of, &count), floor = floor_of(a, figure);
+    double middle = median_of(a, false, &count);
+    double floor = figure < TN_FIGURES ? tn_figures[figure].floor : tn_sqnr_floor;
     if (count < LIKE || !isfinite(middle))
         return;
     for (size_t i = 0; i < a->n; i++)
         a->numbers[i] -= middle;
-    for (size_t i = 0, k = 0; i < a->n; i++)
-        if (!isnan(a->numbers[i]))
-            a->sorted[k++] = fabs(a->numbers[i]);
-    double deviation = fmax(tn_median(a->sorted, count), floor);
+    double deviation = fmax(median_of(a, true, &count), floor);
     for (size_t i = 0; i < a->n; i++) {
         tn_report_tensor *t = &a->report->tensors[a->members[i]];
         double away = a->numbers[i];
         bool counts = figure < TN_FIGURES ? !isnan(away) : away < 0;
         double chance = 4 * floor / sqrt((double)t->statistics.finite + 1);
-        if (counts && deviation > 0)
+        if (counts)
             note_oddity(t, fabs(away) / (deviation + chance), name);
     }
 }
 
 /* ---- all ---- */
 
-static tn_status compare_role(const alike *a, tn_error *err)
+static tn_status compare_alike(const alike *a, tn_error *err)
 {
     tn_report *r = a->report;
     for (size_t figure = 0; figure < TN_FIGURES; figure++)
@@ -161,24 +146,56 @@ static tn_status compare_role(const alike *a, tn_error *err)
     return TN_OK;
 }
 
-static tn_status compare_roles(tn_report *r, tn_error *err)
+static int by_shape(const tn_tensor *a, const tn_tensor *b)
+{
+    int order = (a->rank > b->rank) - (a->rank < b->rank);
+    for (uint32_t i = 0; i < a->rank && !order; i++)
+        order = (a->shape[i] > b->shape[i]) - (a->shape[i] < b->shape[i]);
+    return order;
+}
+
+static int by_role_and_shape(const void *x, const void *y)
+{
+    const tn_report_tensor *a = *(const tn_report_tensor *const *)x, *b = *(const tn_report_tensor *const *)y;
+    int order = (a->role > b->role) - (a->role < b->role);
+    order = order ? order : by_shape(a->tensor, b->tensor);
+    return order ? order : (a > b) - (a < b);
+}
+
+/* Numbers of all tensors, those that are alike together. */
+static bool sort_alike(tn_report *r, size_t *members)
 {
     size_t n = r->totals.tensors;
-    size_t *members = calloc(n + 1, sizeof *members), *begins = calloc(r->totals.roles + 2, sizeof *begins);
+    const tn_report_tensor **list = calloc(n + 1, sizeof *list);
+    for (size_t i = 0; list && i < n; i++)
+        list[i] = &r->tensors[i];
+    if (list)
+        qsort(list, n, sizeof *list, by_role_and_shape);
+    for (size_t i = 0; list && i < n; i++)
+        members[i] = (size_t)(list[i] - r->tensors);
+    free(list);
+    return list != NULL;
+}
+
+static bool are_alike(const tn_report_tensor *a, const tn_report_tensor *b)
+{
+    return a->role == b->role && by_shape(a->tensor, b->tensor) == 0;
+}
+
+static tn_status compare_all(tn_report *r, tn_error *err)
+{
+    size_t n = r->totals.tensors, *members = calloc(n + 1, sizeof *members);
     double *numbers = calloc(n + 1, sizeof *numbers), *sorted = calloc(n + 1, sizeof *sorted);
-    tn_status status = members && begins && numbers && sorted ? TN_OK : tn_fail_nomem(err);
-    for (size_t i = 0; i < r->totals.roles && !status; i++)
-        begins[i + 1] = begins[i] + r->roles[i].tensors;
-    for (size_t i = 0; i < n && !status; i++)
-        members[begins[r->tensors[i].role]++] = i;      /* then each is the end of its role */
-    for (size_t i = 0; i < r->totals.roles && !status; i++) {
-        const alike a = { r, members + begins[i] - r->roles[i].tensors, r->roles[i].tensors, i, numbers,
-                          sorted };
+    bool fine = members && numbers && sorted && sort_alike(r, members);
+    tn_status status = fine ? TN_OK : tn_fail_nomem(err);
+    for (size_t i = 0, end; i < n && !status; i = end) {
+        for (end = i + 1; end < n && are_alike(&r->tensors[members[i]], &r->tensors[members[end]]);)
+            end++;
+        const alike a = { r, members + i, end - i, numbers, sorted };
         if (a.n >= LIKE)
-            status = compare_role(&a, err);
+            status = compare_alike(&a, err);
     }
     free(members);
-    free(begins);
     free(numbers);
     free(sorted);
     return status;
@@ -232,7 +249,7 @@ static void add_type(tn_report *r, size_t type)
 
 tn_status tn_report_mark(tn_report *r, tn_error *err)
 {
-    TN_TRY(compare_roles(r, err));
+    TN_TRY(compare_all(r, err));
     for (size_t i = 0; i < r->totals.tensors; i++)
         add_tensor(r, &r->tensors[i]);
     for (size_t i = 0; i < r->o.ntypes; i++)

@@ -329,8 +329,17 @@ static tn_status plan_picture(drawing *d, size_t i, tn_error *err)
 {
     tn_picture *p = &d->report->pictures[i];
     const tn_report_tensor *t = &d->report->tensors[p->tensor];
-    if (!measure(p, t->tensor, t->values) || plan_view(d, i, t->tensor, NULL))
+    tn_error why;
+    if (!measure(p, t->tensor, t->values))
         return TN_OK;
+    tn_status status = plan_view(d, i, t->tensor, &why);
+    if (status == TN_ERR_NOMEM || status == TN_ERR_IO) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (status)
+        return TN_OK;           /* it has no values that are numbers */
     const tn_view *v = d->views[i];
     p->grid = tn_arena_zalloc(&d->report->arena, 1, sizeof *p->grid);
     TN_NEED(p->grid, err);

@@ -682,6 +682,42 @@ static void codes_in_files_run_out_of_memory(void)
     fail_each("codes.zt", use_codes);
 }
 
+/* Of codes against their values, with a datatype; the page is made too. */
+static tn_status make_report(const tn_file *f, tn_error *err)
+{
+    static const char *const types[] = { "mxfp4" };
+    tn_file *other;
+    tn_report *report = NULL;
+    const char *text;
+    tn_status status = tn_open(in_folder("in.zt").text, NULL, &other, err);
+    if (status)
+        return status;
+    const tn_report_options options = { .size = sizeof options, .jobs = jobs, .types = types, .ntypes = 1,
+                                        .against = other };
+    status = tn_report_make(f, &options, &report, err);
+    if (!status)
+        status = tn_report_text(report, TN_REPORT_PAGE, &text, NULL, err);
+    if (!status)
+        status = tn_report_text(report, TN_REPORT_SUMMARY, &text, NULL, err);
+    tn_report_free(report);
+    tn_close(other);
+    return status;
+}
+
+static tn_status use_report(const char *name, tn_error *err) { return open_and(name, make_report, err); }
+
+static void reports_run_out_of_memory(void)
+{
+    static const int64_t shape[] = { 24, 40 };
+    tn_part part;
+    tn_tensor t = dense_of(&part, shape);
+    datatype = "nvfp4";
+    write_tensor("in.zt", &t, TN_ENCODING_RAW);
+    CHECK(open_and("in.zt", to_codes, NULL) == TN_OK);
+    for (jobs = 1; jobs <= 2; jobs++)
+        fail_each("codes.zt", use_report);
+}
+
 static void formats_of_others_run_out_of_memory(void)
 {
     static const char *const files[] = {
@@ -710,6 +746,7 @@ int main(void)
         IN_FOLDER(datatypes_run_out_of_memory),
         IN_FOLDER(values_of_codes_run_out_of_memory),
         IN_FOLDER(codes_in_files_run_out_of_memory),
+        IN_FOLDER(reports_run_out_of_memory),
         IN_FOLDER(formats_of_others_run_out_of_memory),
     };
     if (!CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free))
