@@ -11,7 +11,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { WIDTH = 80, NARROWEST = 40, LIST = 20, LABEL = 34 };
+enum {
+    WIDTH = 80, NARROWEST = 40,
+    LABEL = 20,                 /* of a role, at least, where roles are long */
+    BESIDE = 12,                /* a space, and "  N marked" */
+    LIST = 20
+};
 
 static size_t terminal_width(void)
 {
@@ -160,8 +165,9 @@ static void out_matrix(const tn_report *r)
     size_t width = terminal_width();
     find_layers(&m);
     if (m.nlayers > 1) {
-        m.label = longest_role(r, width - LABEL);
-        m.ncolumns = width - m.label - 12;      /* a space, and "  N marked" */
+        bool fits = m.nlayers + LABEL + BESIDE <= width;
+        m.label = longest_role(r, fits ? width - BESIDE - m.nlayers : LABEL);
+        m.ncolumns = width - m.label - BESIDE;
         m.ncolumns = m.nlayers < m.ncolumns ? m.nlayers : m.ncolumns;
         fill_cells(&m);
         out_text("\nWhich tensors are unlike the others of their role?  Median deviations of the oddest\n"

@@ -222,7 +222,8 @@ typedef struct drawing {
 /* Sums of eight lanes, which the compiler can keep in registers. */
 enum { LANES = 8 };
 
-static void add_run(tn_grid *g, size_t block, const float *x, size_t n)
+/* The floats may lie anywhere. */
+static void add_run(tn_grid *g, size_t block, const uint8_t *floats, size_t n)
 {
     double sum[LANES] = { 0 }, squares[LANES] = { 0 };
     float most[LANES] = { 0 };
@@ -230,9 +231,11 @@ static void add_run(tn_grid *g, size_t block, const float *x, size_t n)
     for (size_t i = 0; i < n; i += LANES) {
         size_t lanes = n - i < LANES ? n - i : LANES;
         for (size_t k = 0; k < lanes; k++) {
-            float size = fabsf(x[i + k]);
+            float x;
+            memcpy(&x, floats + (i + k) * sizeof x, sizeof x);
+            float size = fabsf(x);
             bool counts = size <= FLT_MAX;
-            double value = counts ? (double)x[i + k] : 0;
+            double value = counts ? (double)x : 0;
             sum[k] += value;
             squares[k] += value * value;
             most[k] = counts && size > most[k] ? size : most[k];
@@ -254,13 +257,13 @@ static uint64_t end_of(uint64_t block, uint64_t blocks, uint64_t extent)
 }
 
 /* Elements [first, first + n), row after row, block after block. */
-static void add_elements(const tn_picture *p, tn_grid *g, uint64_t first, const float *x, uint64_t n)
+static void add_elements(const tn_picture *p, tn_grid *g, uint64_t first, const uint8_t *floats, uint64_t n)
 {
     for (uint64_t done = 0; done < n;) {
         uint64_t row = (first + done) / p->width, column = (first + done) % p->width;
         uint64_t down = row * p->rows / p->height, across = column * p->columns / p->width;
         uint64_t run = tn_min_u64(end_of(across, p->columns, p->width) - column, n - done);
-        add_run(g, down * TN_GRID + across, x + done, run);
+        add_run(g, down * TN_GRID + across, floats + done * sizeof(float), run);
         done += run;
     }
 }
@@ -276,7 +279,7 @@ static tn_status draw_range(const drawing *d, const tn_item *it, tn_worker *w, t
         n = tn_min_u64(end - at, window);
         status = tn_view_range(v, at, (size_t)n, w, &bytes, err);
         if (!status)
-            add_elements(p, g, at, (const float *)(const void *)bytes, n);
+            add_elements(p, g, at, bytes, n);
     }
     tn_view_leave(v, w);
     return status;
