@@ -103,8 +103,10 @@ tn_status tn_check_importance(const tn_datatype *d, const tn_quantize_options *o
     if (!o->importance) {
         if (!d->block || !needs_importance(d->block->block, o->no_importance))
             return TN_OK;
-        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_IMPORTANCE, NULL,
-                         "%s can only be encoded with importance data", d->block->name);
+        const char *what = needs_importance(d->block->block, true)
+                               ? "can only be encoded with importance data"
+                               : "needs importance data to be good: give some, or \"none\" to do without";
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_IMPORTANCE, NULL, "%s %s", d->block->name, what);
     }
     if (!d->block)
         return tn_fail(err, TN_ERR_ARGUMENT, "importance data is for block types but found %s", d->text);

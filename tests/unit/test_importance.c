@@ -125,10 +125,10 @@ static void types_that_need_it_are_refused_without(void)
     for (size_t i = 0; i < 3; i++) {
         snprintf(cast, sizeof cast, "%s,importance=none", need[i]);
         check_status(try_convert("model.zt", "out.zt", (wish){ .cast = cast }, &err), &err, TN_ERR_ARGUMENT,
-                     "tensor \"w\": iq");
+                     "can only be encoded with importance data");
         snprintf(cast, sizeof cast, "%s,importance=%s", want[i], in_folder("imatrix.zt").text);
         check_status(try_convert("model.zt", "out.zt", (wish){ .cast = cast }, &err), &err, TN_ERR_ARGUMENT,
-                     "can only be encoded with importance data");
+                     "needs importance data to be good: give some, or \"none\" to do without");
         CHECK(err.reason == TN_REASON_IMPORTANCE);
         snprintf(cast, sizeof cast, "%s,importance=none", want[i]);
         must_convert("model.zt", "out.zt", (wish){ .cast = cast });
