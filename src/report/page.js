@@ -449,7 +449,8 @@ function matrix() {
       at = column;
     for (;;) {
       at += way[1];
-      row = way[0] < 0 ? row.previousElementSibling : way[0] > 0 ? row.nextElementSibling : row;
+      if (way[0] < 0) row = row.previousElementSibling;
+      if (way[0] > 0) row = row.nextElementSibling;
       const next = row && at > 0 ? row.children[at] : null;
       if (!next) return;
       if (!next.classList.contains("empty")) {
@@ -465,6 +466,10 @@ function matrix() {
     const plain = f.key === "odd" && known(x) ? x.toFixed(x < 99.5 ? 1 : 0) : short(x);
     const text = f.share && known(x) ? `${short(100 * x)}%` : plain;
     const bad = cell.marked > 0;
+    const among = cell.list.map((i) => figureOf(tensors[i], f)).filter(known);
+    const extremes =
+      among.length > 1 ? `, from ${short(Math.min(...among))} to ${short(Math.max(...among))}` : "";
+    const oddest = cell.list.slice().sort((a, b) => (tensors[b].oddity || 0) - (tensors[a].oddity || 0))[0];
     const where = `${show(role.role)}${layer === undefined ? "" : `, layer ${layer}`}`;
     const td = el(
       "td",
@@ -472,7 +477,7 @@ function matrix() {
         class: bad ? "marked" : undefined,
         tabindex: -1,
         title:
-          `${where}: ${f.title} ${text}${count > 1 ? `, median of ${count} tensors` : ""}` +
+          `${where}: ${f.title} ${text}${count > 1 ? `, ${f.key === "odd" ? "largest" : "median"} of ${count} tensors${extremes}` : ""}` +
           `${cell.odd ? `; oddest: ${cell.odd}, ${short(cell.oddity)} median deviations` : ""}${bad ? "; marked" : ""}`,
       },
       bad ? `! ${text}` : text,
@@ -484,12 +489,12 @@ function matrix() {
     td.addEventListener("keydown", (event) => {
       if ((event.key === "Enter" || event.key === " ") && cell.list.length) {
         event.preventDefault();
-        openTensor(cell.list[0]);
+        openTensor(oddest);
       } else move(event, td);
     });
     td.addEventListener("click", () => {
       focus(td);
-      if (cell.list.length) openTensor(cell.list[0], true);
+      if (cell.list.length) openTensor(oddest, true);
     });
     return td;
   }
@@ -676,7 +681,7 @@ function strip() {
 // What a shell glob matches, as convert does it; "*" may be anything.
 function globMatch(glob, name) {
   const source = glob.replace(/\\(.)|\*|[.+^${}()|\]/]|\?|\[/gs, (m, c) =>
-    m === "*" ? ".*" : m === "?" ? "." : `\\${c || m}`,
+    m === "*" || m === "?" ? { "*": ".*", "?": "." }[m] : `\\${c || m}`,
   );
   return new RegExp(`^${source}$`, "s").test(name);
 }
@@ -1014,10 +1019,15 @@ function tableView() {
     return found.sort((a, b) => {
       const x = value(tensors[a]),
         y = value(tensors[b]);
-      if (!known(x) || !known(y)) return known(x) ? -1 : known(y) ? 1 : a - b;
-      const order = x < y ? -1 : x > y ? 1 : a - b;
+      if (!known(x) || !known(y)) return known(y) - known(x) || a - b;
+      const order = (x > y) - (x < y) || a - b;
       return down ? -order : order;
     });
+  };
+  const way = () => (down ? "descending" : "ascending");
+  const cellText = (t, title, value, isText) => {
+    if (isText) return show(String(value(t)));
+    return title === "bytes" ? size(t.bytes) : short(value(t));
   };
   const heads = columns.map(([title], i) =>
     el(
@@ -1041,9 +1051,7 @@ function tableView() {
   );
   function draw() {
     const found = list();
-    heads.forEach((th, i) =>
-      th.setAttribute("aria-sort", i !== key ? "none" : down ? "descending" : "ascending"),
-    );
+    heads.forEach((th, i) => th.setAttribute("aria-sort", i === key ? way() : "none"));
     count.textContent = `${grouped(found.length)} of ${grouped(data.summary.tensors)} tensors`;
     body.replaceChildren(
       ...found.map((i) => {
@@ -1063,13 +1071,7 @@ function tableView() {
           ),
           ...columns
             .slice(1)
-            .map(([title, value, isText]) =>
-              el(
-                "td",
-                null,
-                isText ? show(String(value(t))) : title === "bytes" ? size(t.bytes) : short(value(t)),
-              ),
-            ),
+            .map(([title, value, isText]) => el("td", null, cellText(t, title, value, isText))),
           el("td", { class: "spark" }, t.histogram ? el("span", { "aria-hidden": "true" }, bars(t)) : ""),
         );
       }),
@@ -1091,7 +1093,7 @@ function tableView() {
         columns
           .map((c) => {
             const x = c[1](tensors[i]);
-            return x === undefined ? "" : c[2] ? show(String(x)) : String(x);
+            return x === undefined ? "" : show(String(x));
           })
           .join("\t"),
       ),
