@@ -54,6 +54,26 @@ static const topic topics[] = {
                "cast back to a float type.  \"tenon export-c\" writes the result as C source.",
       .example = "  $ tenon convert in.safetensors out.zt --cast '*.bias=fx16' --cast '*=fx8'\n"
                  "  $ tenon convert in.safetensors out.zt --cast sa8,per=channel,axis=0" },
+    { .name = "urls",
+      .also = "remote",
+      .summary = "How files that are elsewhere are named, read and written.",
+      .about = "  https://HOST/PATH            a file on a web server; also http://\n"
+               "  s3://BUCKET/KEY              an object of S3, or of a store like it\n"
+               "  hf://ORG/REPO[@REV][/PATH]   a model on the Hugging Face hub\n\n"
+               "A URL is an input of every command; one that ends in a slash, or names a whole\n"
+               "model, is a folder.  Only what is needed is fetched.  s3:// is also an output of\n"
+               "convert: the object appears whole or not at all.\n\n"
+               "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile\n"
+               "in ~/.aws, or the machine; of the hub from HF_TOKEN; of web servers from\n"
+               "~/.netrc.  They are never printed, nor is the query of a URL.\n\n"
+               "Variables:\n"
+               "  AWS_ENDPOINT_URL        another store than AWS\n"
+               "  AWS_REGION              the region of the bucket\n"
+               "  HF_ENDPOINT             another hub\n"
+               "  TENON_REMOTE_PARALLEL   requests at a time (8)\n"
+               "  TENON_REMOTE_TIMEOUT    seconds without progress until a try fails (20)",
+      .example = "  $ tenon hf://ORG/REPO\n"
+                 "  $ tenon convert s3://BUCKET/model.safetensors s3://BUCKET/model.zt" },
     { .name = "shapes",
       .summary = "How to choose indices, change shapes, join and cut tensors.",
       .about = "  slice      per dimension A:B[:STEP] or an index, as in Python; the rest whole\n"

@@ -145,7 +145,7 @@ def open(
 ) -> File:
     """Open a tensor file.
 
-    source: a path; the bytes of a file; a file object, also of fsspec; or several paths, which become one
+    source: a path or a URL; the bytes of a file; a file object, also of fsspec; or several paths, which become one
     format: the name of its format, where the content does not tell
     io: "auto" maps the file; "pread" never does: for network file systems, and files that others may cut
     max_bytes: what its data may be decoded into; 0: 1 GiB, or 1000 times what is stored if that is more

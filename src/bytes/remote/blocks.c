@@ -24,7 +24,37 @@ static struct {
     uint64_t   kept;            /* bytes of the others that are ready */
     ready_list announced, others;
     tn_remote_blocks *first;    /* of the objects that were announced */
+    uint8_t   *rooms[SPARE_BLOCKS];     /* of blocks that were given back; or NULL */
 } all;
+
+uint8_t *tn_block_room(uint64_t n)
+{
+    for (int i = 0; i < SPARE_BLOCKS && n == TN_BLOCK_BYTES; i++)
+        if (all.rooms[i]) {
+            uint8_t *room = all.rooms[i];
+            all.rooms[i] = NULL;
+            return room;
+        }
+    return malloc((size_t)n);
+}
+
+static void free_room(uint8_t *room, uint64_t n)
+{
+    for (int i = 0; i < SPARE_BLOCKS && room && n == TN_BLOCK_BYTES; i++)
+        if (!all.rooms[i]) {
+            all.rooms[i] = room;
+            return;
+        }
+    free(room);
+}
+
+void tn_blocks_drop_room(void)
+{
+    for (int i = 0; i < SPARE_BLOCKS; i++) {
+        free(all.rooms[i]);
+        all.rooms[i] = NULL;
+    }
+}
 
 /* ---- lists ---- */
 
@@ -116,7 +146,7 @@ static void remove_block(tn_remote_block *b)
     memmove(s->list + i, s->list + i + 1, (s->count - i) * sizeof *s->list);
     leave_order(b);
     s->forget(b);
-    free(b->bytes);
+    free_room(b->bytes, size_of(b));
     free(b);
 }
 

@@ -64,6 +64,11 @@ void tn_block_used(tn_remote_block *block, uint64_t n);
 /* A block was fetched, or could not be. */
 void tn_block_loaded(tn_remote_block *block, bool good);
 
+/* Memory for the bytes of a block.  What large blocks leave is used again: fresh pages would take the kernel as
+ * long as the transfer.  The second gives all of it back. */
+uint8_t *tn_block_room(uint64_t n);
+void     tn_blocks_drop_room(void);
+
 /* Puts a block that is complete into an object that has none. */
 bool tn_blocks_put(tn_remote_blocks *blocks, uint8_t *bytes, uint64_t size);
 

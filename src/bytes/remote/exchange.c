@@ -470,6 +470,7 @@ void tn_transfers_leave(void)
     pthread_join(transfers.thread, NULL);
     curl->curl_multi_cleanup(transfers.multi);
     tn_remote_lock();
+    tn_blocks_drop_room();
     transfers.multi = NULL;
     transfers.ends = false;
     tn_remote_tell();

@@ -93,7 +93,7 @@ static void range_came(tn_exchange *x)
 static bool fetch(tn_remote_block *b)
 {
     size_t n = (size_t)(b->end - b->begin);
-    b->bytes = malloc(n);
+    b->bytes = tn_block_room(n);
     tn_exchange *x = b->bytes ? new_request(remote_of_block(b), b->begin, n, b->bytes, NULL) : NULL;
     b->loading = x;
     if (!x)
