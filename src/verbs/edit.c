@@ -150,6 +150,9 @@ static tn_status write_edited(tn_file *f, tn_listener listener, uint64_t *shared
 
 static tn_status check_editable(const tn_file *f, tn_error *err)
 {
+    if (tn_source_is_far(f->shards[0].source))
+        return tn_fail(err, TN_ERR_UNSUPPORTED,
+                       "the metadata of a file that is elsewhere cannot be edited in place: edit a copy");
     if (f->format == &tn_format_raw)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
                        "the metadata of raw files is in the text of their descriptor: edit that");

@@ -15,6 +15,9 @@ make_files()
 server = Server()
 URL = server.url
 numbers = itertools.count()
+KEY = {"AWS_ACCESS_KEY_ID": "TESTKEY", "AWS_SECRET_ACCESS_KEY": "secret/of+the=test"}
+STORE = {"AWS_ENDPOINT_URL": URL, "AWS_REGION": "eu-test-1"}
+S3 = KEY | STORE
 
 
 def local_and_far(path, *command, switches=""):
@@ -53,6 +56,8 @@ def commands_give_what_they_give_locally():
         equal(far.out, tool("diff", FILES / path, FILES / path).out, path)
     local_and_far("m.safetensors", "show", None, "embedding", "--slice", "1000000:1000010")
     local_and_far("m.safetensors", "meta", None)
+    local_and_far("m.safetensors", "compare-types", None, "--types", "mxfp4", "--only", "norm")
+    local_and_far("m.safetensors", "report", None, "--only", "*w1")
     local_and_far("m.safetensors", "describe", None)
 
 
@@ -68,6 +73,13 @@ def a_url_that_ends_in_a_slash_is_a_folder():
     equal(tool("ls", f"{URL}/set/").out, tool("ls", FILES / "set").out)
     equal(tool("ls", f"{URL}/single/").out, tool("ls", FILES / "single").out)
     expect("is a folder without an index" in tool("ls", f"{URL}/none/", code=3).err)
+
+
+@test
+def what_is_elsewhere_is_not_edited_in_place():
+    for url in (f"{URL}/small.safetensors", "s3://bucket/small.safetensors"):
+        result = tool("meta", url, "--set", "a=b", env=S3, code=1)
+        expect("cannot be edited in place" in result.err, result.err)
 
 
 @test
@@ -187,11 +199,6 @@ def urls_that_are_none_are_refused():
 
 
 # ---- object stores ----
-
-KEY = {"AWS_ACCESS_KEY_ID": "TESTKEY", "AWS_SECRET_ACCESS_KEY": "secret/of+the=test"}
-STORE = {"AWS_ENDPOINT_URL": URL, "AWS_REGION": "eu-test-1"}
-S3 = KEY | STORE
-
 
 @test
 def objects_of_a_bucket_are_inputs():
