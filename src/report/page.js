@@ -1258,7 +1258,7 @@ function one() {
           grid(
             p,
             p.absmaxes,
-            `largest magnitude of each block, 2^${short(p.absmax_low)} to 2^${short(p.absmax_high)}, bright is large; black: all zero`,
+            `largest magnitude of each block, 2^${short(p.absmax_low)} to 2^${short(p.absmax_high)}, bright is large; black: nothing but 0 or NaN`,
             (byte) => (byte ? sequence((byte - 1) / 254) : "#000"),
           ),
           el(
