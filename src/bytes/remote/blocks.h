@@ -64,8 +64,8 @@ void tn_block_used(tn_remote_block *block, uint64_t n);
 /* A block was fetched, or could not be. */
 void tn_block_loaded(tn_remote_block *block, bool good);
 
-/* Memory for the bytes of a block.  What large blocks leave is used again: fresh pages would take the kernel as
- * long as the transfer.  The second gives all of it back. */
+/* Memory for the bytes of a block.  What large blocks leave is used again: fresh pages would take the kernel
+ * as long as the transfer.  The second gives all of it back. */
 uint8_t *tn_block_room(uint64_t n);
 void     tn_blocks_drop_room(void);
 
