@@ -2,6 +2,9 @@
 
 import io
 import itertools
+import pathlib
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -267,6 +270,22 @@ def test_fsspec(sample):
         with tenon.open(source) as f:
             assert f["norm.weight"].tolist() == [1, 0.5, 2]
             assert f["embed.weight"][2:, 1].tolist() == [13, 19]
+
+
+def test_url(sample):
+    """A URL is opened as a path is; what is asked for is fetched."""
+    program = pathlib.Path(__file__).resolve().parents[1] / "remote/server.py"
+    server = subprocess.Popen([sys.executable, "-B", program, sample.parent], stdout=subprocess.PIPE)
+    try:
+        url = f"http://127.0.0.1:{int(server.stdout.readline())}/{sample.name}"
+        with tenon.open(url) as f:
+            assert f["norm.weight"].tolist() == [1, 0.5, 2]
+            assert f["embed.weight"][2:, 1].tolist() == [13, 19]
+        with pytest.raises(OSError, match="404"):
+            tenon.open(url + ".missing")
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_parts_scaling_and_metadata(sample, tmp_path):
