@@ -129,9 +129,25 @@ static void put(reading *r, uint64_t from, uint64_t n)
     r->done += n;
 }
 
+/* Values of codes need no window: they are made where they are wanted.  *from is the first that is left. */
+static tn_status make_run(reading *r, uint64_t *from, uint64_t end, tn_error *err)
+{
+    const tn_view *v = r->view;
+    bool is_made = v && !v->memory && v->step == &tn_step_decode && r->bits % 8 == 0 && *from % 8 == 0;
+    while (is_made && *from < end) {
+        uint64_t n = tn_min_u64(end - *from, TN_WINDOW / r->bits * 8);
+        TN_TRY(v->step->make(v, *from, (size_t)n, r->worker, r->to + tn_packed_byte(r->done, r->bits), err));
+        r->done += n;
+        *from += n;
+    }
+    return TN_OK;
+}
+
 /* Elements [from, end), a window of them at a time; what follows up to `most` is taken along. */
 static tn_status read_run(reading *r, uint64_t from, uint64_t end, uint64_t most, tn_error *err)
 {
+    if (most == end)
+        TN_TRY(make_run(r, &from, end, err));
     while (from < end) {
         if (from < r->window.from || from >= r->window.end) {
             uint64_t begin = from / 8 * 8, n = tn_min_u64(most - begin, TN_WINDOW / r->bits * 8);

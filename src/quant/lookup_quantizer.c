@@ -102,26 +102,33 @@ static tn_status open_values(tn_part_values *v, tn_error *err)
     return TN_OK;
 }
 
+typedef struct reader {
+    const tn_scaled_plan    *p;
+    const tn_lookup_kernels *k;
+    const float             *table;
+} reader;
+
 /* Values of one tile from its element `at` on, which is even. */
-static void read_piece(const tn_scaled_plan *p, uint64_t at, size_t n, float *y)
+static inline void read_piece(const reader *r, uint64_t at, size_t n, float *y)
 {
     float scale;
-    memcpy(&scale, p->scale.data + at / p->d->tile[0] * sizeof scale, sizeof scale);
-    tn_lookup_kernels_get()->fours(y, p->data.data + at / 2, n, find(p->d->text)->values, scale);
+    memcpy(&scale, r->p->scale.data + at / r->p->d->tile[0] * sizeof scale, sizeof scale);
+    r->k->fours(y, r->p->data.data + at / 2, n, r->table, scale);
 }
 
 static void read_values(const tn_part_values *v, uint64_t first, size_t n, float *y)
 {
+    const reader r = { v->plan, tn_lookup_kernels_get(), find(v->plan->d->text)->values };
     const uint32_t tile = v->plan->d->tile[0];
     while (n) {
         float pair[2];
         size_t some = (size_t)tn_min_u64(n, tile - first % tile);
         if (first % 2) {                /* inside a byte */
-            read_piece(v->plan, first - 1, 2, pair);
+            read_piece(&r, first - 1, 2, pair);
             *y = pair[1];
             some = 1;
         } else {
-            read_piece(v->plan, first, some, y);
+            read_piece(&r, first, some, y);
         }
         first += some;
         y += some;
@@ -129,7 +136,26 @@ static void read_values(const tn_part_values *v, uint64_t first, size_t n, float
     }
 }
 
+enum { TILES = 256 };           /* at a time */
+
+static bool read_bf16(const tn_part_values *v, uint64_t first, size_t n, uint8_t *y)
+{
+    const tn_scaled_plan *p = v->plan;
+    const uint32_t tile = p->d->tile[0];
+    float scale[TILES];
+    const tn_lookup_values values = { .number = find(p->d->text)->values, .scale = scale, .high_first = true };
+    if (first % tile || n % tile)
+        return false;
+    for (size_t tiles; n; first += tiles * tile, n -= tiles * tile, y += 2 * tiles * tile) {
+        tiles = (size_t)tn_min_u64(n / tile, TILES);
+        memcpy(scale, p->scale.data + first / tile * sizeof *scale, tiles * sizeof *scale);
+        tn_lookup_kernels_get()->fours_to_bf16(y, p->data.data + first / 2, tiles, tile, &values);
+    }
+    return true;
+}
+
 const tn_quantizer tn_lookup_quantizer = {
     .name = "lookup", .is_text = is_text, .parse = parse, .shapes = shapes, .check = tn_check_plain_options,
     .prepare = tn_refuse_encoding, .open = open_values, .read = read_values,
+    .read_bf16 = read_bf16,
 };

@@ -48,6 +48,8 @@ typedef struct tn_quantizer {
     tn_status (*open)(tn_part_values *values, tn_error *err);
     void      (*read)(const tn_part_values *values, uint64_t first, size_t n, float *y);
     void      (*close)(tn_part_values *values);         /* may be NULL */
+    /* The values as bfloat16, rounded to nearest even; false: read() must make them.  May be NULL. */
+    bool      (*read_bf16)(const tn_part_values *values, uint64_t first, size_t n, uint8_t *y);
 } tn_quantizer;
 
 extern const tn_quantizer tn_affine_quantizer, tn_block_quantizer, tn_lookup_quantizer;
@@ -87,6 +89,12 @@ static inline tn_status tn_part_values_open(tn_part_values *v, const tn_scaled_p
 static inline void tn_part_values_read(const tn_part_values *v, uint64_t first, size_t n, float *y)
 {
     v->plan->d->quantizer->read(v, first, n, y);
+}
+
+static inline bool tn_part_values_read_bf16(const tn_part_values *v, uint64_t first, size_t n, uint8_t *y)
+{
+    const tn_quantizer *q = v->plan->d->quantizer;
+    return q->read_bf16 && q->read_bf16(v, first, n, y);
 }
 
 static inline void tn_part_values_close(tn_part_values *v)

@@ -10,6 +10,7 @@
 #include "quant/scaled_fast.h"
 #include "base/checked.h"
 #include "kernels/cast/table.h"
+#include "kernels/lookup/table.h"
 #include "kernels/scaled_decode/table.h"
 #include "kernels/stream.h"
 
@@ -713,4 +714,92 @@ tn_tiles_decode_fn tn_scaled_decoder(const tn_scaled_plan *p)
     /* codes of a row are not consecutive */
     bool apart = p->data.bits < 8 && tn_scaled_data_row(p) != p->slots;
     return tn_scaled_is_flat(p) && !apart ? decode_with_best : NULL;
+}
+
+/* --- codes of 4 bits as bfloat16 --------------------------------------------------- */
+
+/* Whether all tiles follow one another, each with whole bytes. */
+static bool looks_up(const tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    bool is_number = d->number.kind == TN_NUMBER_UINT || d->number.kind == TN_NUMBER_INT ||
+                     (d->number.kind == TN_NUMBER_FLOAT && d->number.type.specials == TN_SPECIALS_NONE);
+    return is_number && p->data.bits == 4 && d->scope == TN_SCOPE_TILE && d->dims == 1 && !d->of &&
+           !d->subtile && !d->offset_bits && p->inner == 1 && p->outer == 1 && p->columns == p->count &&
+           p->tile_columns % 16 == 0 && p->scale.bits >= 8 && (!d->has_zero || p->zero.bits >= 8);
+}
+
+static void find_numbers(const tn_datatype *d, float number[16])
+{
+    for (uint32_t c = 0; c < 16; c++)
+        number[c] = d->number.kind == TN_NUMBER_UINT ? (float)c : tn_spec_value(&d->number, c);
+}
+
+/* 8-bit floats with float scales, of the tensor, rows or blocks. */
+static bool is_e4m3(const tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    return d->number.dtype == TN_FLOAT8_E4M3FN && d->scope != TN_SCOPE_NONE && !d->of && !d->subtile &&
+           !d->offset_bits && p->inner == 1 && p->scale.bits >= 8;
+}
+
+/* One row of tiles at a time, a tile per kernel call. */
+static void decode_e4m3(const reader *r, scratch *w, uint64_t first, size_t n, uint8_t *y)
+{
+    const tn_scaled_plan *p = r->p;
+    const uint64_t row = p->columns, down = first / row % p->rows / p->tile_rows,
+                   outer = first / row / p->rows, line = outer * p->tiles_down + down;
+    for (uint64_t column = first % row, end = column + n; column < end;) {
+        const uint64_t tile = column / p->tile_columns, at = line * p->tiles_across + tile;
+        const size_t tiles = (size_t)tn_min_u64((end - 1) / p->tile_columns - tile + 1, LEVELS);
+        decode_scales(r, p->scale.data + (at * (p->scale.bits / 8) - p->scale.from), tiles, w->scales);
+        for (size_t t = 0; t < tiles; t++) {
+            size_t some = (size_t)(tn_min_u64((tile + t + 1) * p->tile_columns, end) - column);
+            const uint64_t code = first - first % row + column - p->data.from;
+            tn_lookup_kernels_get()->e4m3_to_bf16(y, p->data.data + code, some, w->scales[t]);
+            y += 2 * some;
+            column += some;
+        }
+    }
+}
+
+static void read_e4m3(const reader *r, uint64_t first, size_t n, uint8_t *y)
+{
+    scratch w;
+    for (size_t some; n; first += some, n -= some, y += 2 * some) {
+        some = (size_t)tn_min_u64(n, r->p->columns - first % r->p->columns);
+        decode_e4m3(r, &w, first, some, y);
+    }
+}
+
+bool tn_scaled_bf16(const tn_decode_kernels *k, const tn_scaled_plan *p, float tensor_scale, uint64_t first,
+                    size_t n, uint8_t *y)
+{
+    const tn_datatype *d = p->d;
+    const uint64_t tile = p->tile_columns;
+    const reader r = reader_of(k, p, tensor_scale);
+    if (is_e4m3(p)) {
+        read_e4m3(&r, first, n, y);
+        return true;
+    }
+    if (!looks_up(p) || first % tile || n % tile)
+        return false;
+    float number[16];
+    scratch w;
+    bool is_int = d->has_zero && d->zero.kind != TN_NUMBER_FLOAT;
+    const tn_lookup_values values = { .number = number, .scale = w.scales, .shifts_first = is_int,
+                                      .shift = d->has_zero ? w.shifts : NULL };
+    find_numbers(d, number);
+    for (size_t tiles; n; first += tiles * tile, n -= (size_t)(tiles * tile), y += 2 * tiles * tile) {
+        tiles = (size_t)tn_min_u64(n / tile, LEVELS);
+        const uint64_t at = first / tile;
+        decode_scales(&r, p->scale.data + (at * (p->scale.bits / 8) - p->scale.from), tiles, w.scales);
+        if (d->has_zero)
+            decode_zeros(&r, &w, p->zero.data + (at * (p->zero.bits / 8) - p->zero.from), tiles);
+        for (size_t i = 0; i < tiles && is_int; i++)
+            w.shifts[i] = (float)w.zeros[i];
+        tn_lookup_kernels_get()->fours_to_bf16(y, p->data.data + (first / 2 - p->data.from), tiles,
+                                               (size_t)tile, &values);
+    }
+    return true;
 }

@@ -118,11 +118,56 @@ static void copy_runs(const gathering *w, const box *b, uint64_t at, uint64_t to
                   (size_t)b->axes[1].extent);
 }
 
+/* A matrix of words whose columns become rows: four by four, so that each cache line is written once or
+ * twice. */
+typedef uint32_t words __attribute__((vector_size(16)));
+
+static void turn_four(uint8_t *out, size_t to, const uint8_t *in, size_t step)
+{
+    words a, b, c, d;
+    memcpy(&a, in, sizeof a);
+    memcpy(&b, in + step, sizeof b);
+    memcpy(&c, in + 2 * step, sizeof c);
+    memcpy(&d, in + 3 * step, sizeof d);
+    const words ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const words ef = __builtin_shufflevector(a, b, 2, 6, 3, 7), gh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    const words rows[] = { __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                           __builtin_shufflevector(ef, gh, 0, 1, 4, 5), __builtin_shufflevector(ef, gh, 2, 3, 6, 7) };
+    for (unsigned i = 0; i < 4; i++)
+        memcpy(out + i * to, &rows[i], sizeof rows[i]);
+}
+
+static void turn_words(const gathering *w, const box *b, const uint8_t *in)
+{
+    const size_t size = sizeof(uint32_t), columns = (size_t)b->axes[0].extent, rows = (size_t)b->axes[1].extent;
+    const size_t to = (size_t)b->axes[0].to * size, step = (size_t)b->axes[1].step * size;
+    uint8_t *out = w->out + b->to * size;
+    size_t c = 0;
+    for (; c + 4 <= columns; c += 4) {
+        size_t r = 0;
+        for (; r + 4 <= rows; r += 4)
+            turn_four(out + c * to + r * size, to, in + r * step + c * size, step);
+        for (; r < rows; r++)
+            tn_copy_apart(out + c * to + r * size, to, in + r * step + c * size, size, size, 4);
+    }
+    for (; c < columns; c++)
+        tn_copy_apart(out + c * to, size, in + c * size, step, size, rows);
+}
+
+static bool is_turned(const gathering *w, const box *b)
+{
+    return b->rank == 2 && w->bits == 32 && b->axes[0].step == 1 && b->axes[1].to == 1;
+}
+
 static void copy_lines(const gathering *w, const box *b, const uint8_t *from, uint64_t begin)
 {
     uint64_t index[TN_MAX_RANK], at = b->at, to = b->to;
     bool runs = b->rank > 1 && w->bits % 8 == 0 && b->axes[0].step == 1 && b->axes[0].to == 1;
     uint32_t i;
+    if (is_turned(w, b)) {
+        turn_words(w, b, from + (at * sizeof(uint32_t) - begin));
+        return;
+    }
     memset(index, 0, b->rank * sizeof *index);
     do {
         if (runs)

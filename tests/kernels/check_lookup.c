@@ -54,6 +54,43 @@ static bool check_fours(const tn_lookup_kernels *k, const tn_lookup_kernels *def
     return good;
 }
 
+static bool check_fours_to_bf16(const tn_lookup_kernels *k, const tn_lookup_kernels *definition)
+{
+    static const float odd[] = { 1, -0.37f, 0, 3e38f, 1e-44f, INFINITY, NAN, 0x1.01p0f };
+    float number[16], scale[8], shift[8];
+    bool good = true;
+    for (unsigned i = 0; i < 400; i++) {
+        size_t tiles = (size_t)below(9), each = 16 * (1 + (size_t)below(4)), n = tiles * each;
+        const uint8_t *in = fill(n / 2);
+        for (unsigned t = 0; t < 16; t++)
+            number[t] = i % 3 ? (float)t : (float)below(2000) / 1000 - 1;
+        for (unsigned t = 0; t < 8; t++) {
+            scale[t] = i % 5 ? (float)below(2000) / 999 - 1 : odd[below(8)];
+            shift[t] = i % 7 ? (float)below(16) : odd[below(8)];
+        }
+        const tn_lookup_values values = { .number = number, .scale = scale, .shift = i % 4 ? shift : NULL,
+                                          .shifts_first = i % 4 == 1, .high_first = i % 2 };
+        k->fours_to_bf16(out_room + (OUT_ROOM - 2 * n), in, tiles, each, &values);
+        definition->fours_to_bf16(expected_room + (OUT_ROOM - 2 * n), in, tiles, each, &values);
+        good &= same(2 * n);
+    }
+    return good;
+}
+
+static bool check_e4m3(const tn_lookup_kernels *k, const tn_lookup_kernels *definition)
+{
+    static const float scales[] = { 1, -0.37f, 0, 3e38f, 1e-44f, INFINITY, NAN, 0x1.01p0f };
+    bool good = true;
+    for (unsigned i = 0; i <= MOST + 200; i++) {
+        size_t n = length(i);
+        const uint8_t *in = fill(n);
+        k->e4m3_to_bf16(out_room + (OUT_ROOM - 2 * n), in, n, scales[i % 8]);
+        definition->e4m3_to_bf16(expected_room + (OUT_ROOM - 2 * n), in, n, scales[i % 8]);
+        good &= same(2 * n);
+    }
+    return good;
+}
+
 static bool check_swap(const tn_lookup_kernels *k, const tn_lookup_kernels *definition)
 {
     bool good = true;
@@ -93,6 +130,8 @@ static void check_level(unsigned cpu)
     tn_lookup_kernels_init(&k, cpu);
     tn_lookup_kernels_init(&definition, 0);
     report(tn_cpu_name(cpu), "fours", check_fours(&k, &definition));
+    report(tn_cpu_name(cpu), "fours_to_bf16", check_fours_to_bf16(&k, &definition));
+    report(tn_cpu_name(cpu), "e4m3_to_bf16", check_e4m3(&k, &definition));
     report(tn_cpu_name(cpu), "swap_halves", check_swap(&k, &definition));
     report(tn_cpu_name(cpu), "eights", check_eights(&k, &definition));
 }

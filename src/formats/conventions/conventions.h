@@ -87,4 +87,7 @@ tn_status tn_config_read(size_t i, tn_text text, tn_arena *arena, tn_quant_confi
 /* What the files beside `path` say.  A file that is there and cannot be read or understood is an error. */
 tn_status tn_config_find(const char *path, tn_arena *arena, tn_quant_config *config, tn_error *err);
 
+/* tn_packed_find() with this configuration instead of what lies beside the file. */
+tn_status tn_packed_find_with(tn_file *file, const tn_quant_config *config, tn_error *err);
+
 #endif

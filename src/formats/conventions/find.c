@@ -268,16 +268,28 @@ static bool has_other_than_floats(const tn_file *file)
     return false;
 }
 
+static tn_status find(finding *f, tn_error *err)
+{
+    tn_status status = find_all(f, err);
+    if (!status && f->unpacked)
+        status = replace(f->file, err);
+    tn_buf_free(&f->name);
+    return status;
+}
+
 tn_status tn_packed_find(tn_file *file, tn_error *err)
 {
     finding f = { .file = file };
     tn_arena arena = { 0 };
     tn_status status = has_other_than_floats(file) ? find_method(&f, &arena, err) : TN_OK;
     if (!status)
-        status = find_all(&f, err);
-    if (!status && f.unpacked)
-        status = replace(file, err);
-    tn_buf_free(&f.name);
+        status = find(&f, err);
     tn_arena_free(&arena);
     return status;
+}
+
+tn_status tn_packed_find_with(tn_file *file, const tn_quant_config *config, tn_error *err)
+{
+    finding f = { .file = file, .config = *config };
+    return find(&f, err);
 }

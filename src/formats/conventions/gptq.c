@@ -80,10 +80,9 @@ static bool has_shapes(tn_unpacking *u, const packed_matrix *m)
 /* The bytes of transposed words, as they are. */
 static tn_status fill_words(tn_line_state *s, tn_error *err)
 {
-    uint32_t *word = (uint32_t *)(void *)s->scratch;
-    TN_TRY(tn_line_take(s, 0, word, s->how->size, err));
-    for (size_t i = 0; i < s->how->size; i++)
-        s->line[i] = (uint8_t)(word[i / 4] >> 8 * (i % 4));
+    TN_TRY(tn_line_take(s, 0, s->line, s->how->size, err));
+    if (TN_HOST_ORDER != TN_LITTLE_ENDIAN)
+        tn_swap_bytes(s->line, s->line, s->how->size, sizeof(uint32_t));
     return TN_OK;
 }
 
@@ -91,7 +90,7 @@ static bool use_gptq_data(tn_unpacking *u, const packed_matrix *m)
 {
     const tn_input words = { u->from[QWEIGHT], true };
     size_t bytes = (size_t)u->from[QWEIGHT]->shape[0] * 4;
-    const tn_lines how = { .fill = fill_words, .size = bytes, .scratch = bytes, .count = (uint64_t)m->rows,
+    const tn_lines how = { .fill = fill_words, .size = bytes, .count = (uint64_t)m->rows,
                            .columns = (uint64_t)m->columns };
     return tn_unpack_lines(u, "data", &how, &words, 1);
 }

@@ -48,6 +48,122 @@ static void fours_avx2(float *restrict y, const uint8_t *restrict packed, size_t
     tn_lookup_fours_scalar(y + i, packed + i / 2, n - i, table, scale);
 }
 
+/* ---- bfloat16 ---- */
+
+typedef struct bytes_of_values {
+    __m256i low, high;          /* of the bfloat16 of each code, in both halves */
+} bytes_of_values;
+
+INLINE __m256 eight_values(const tn_lookup_values *v, size_t tile, unsigned code)
+{
+    const __m256 number = _mm256_loadu_ps(v->number + code), scale = _mm256_set1_ps(v->scale[tile]);
+    if (!v->shift)
+        return _mm256_mul_ps(number, scale);
+    const __m256 shift = _mm256_set1_ps(v->shift[tile]);
+    if (v->shifts_first)
+        return _mm256_mul_ps(_mm256_sub_ps(number, shift), scale);
+    return _mm256_sub_ps(_mm256_mul_ps(number, scale), shift);
+}
+
+/* In the low halves. */
+INLINE __m256i eight_rounded(__m256 v)
+{
+    const __m256i bits = _mm256_castps_si256(v), one = _mm256_set1_epi32(1);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), one);
+    __m256i sum = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    return _mm256_srli_epi32(_mm256_blendv_epi8(sum, _mm256_set1_epi32(0x7fc00000), nan), 16);
+}
+
+INLINE bytes_of_values table_of(const tn_lookup_values *v, size_t tile)
+{
+    __m256i all = _mm256_packus_epi32(eight_rounded(eight_values(v, tile, 0)),
+                                      eight_rounded(eight_values(v, tile, 8)));
+    all = _mm256_permute4x64_epi64(all, _MM_SHUFFLE(3, 1, 2, 0));
+    __m256i low = _mm256_and_si256(all, _mm256_set1_epi16(255)), high = _mm256_srli_epi16(all, 8);
+    __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), _MM_SHUFFLE(3, 1, 2, 0));
+    return (bytes_of_values){ _mm256_permute4x64_epi64(both, _MM_SHUFFLE(1, 0, 1, 0)),
+                              _mm256_permute4x64_epi64(both, _MM_SHUFFLE(3, 2, 3, 2)) };
+}
+
+/* The values of 16 codes, in the 8 bytes from `packed` on. */
+INLINE void put_16(uint8_t *y, __m128i bytes, const bytes_of_values *t, bool high_first)
+{
+    const __m128i mask = _mm_set1_epi8(15);
+    __m128i low = _mm_and_si128(bytes, mask), high = _mm_and_si128(_mm_srli_epi16(bytes, 4), mask);
+    __m128i codes = high_first ? _mm_unpacklo_epi8(high, low) : _mm_unpacklo_epi8(low, high);
+    __m128i a = _mm_shuffle_epi8(_mm256_castsi256_si128(t->low), codes);
+    __m128i b = _mm_shuffle_epi8(_mm256_castsi256_si128(t->high), codes);
+    _mm_storeu_si128((void *)y, _mm_unpacklo_epi8(a, b));
+    _mm_storeu_si128((void *)(y + 16), _mm_unpackhi_epi8(a, b));
+}
+
+/* The values of 32 codes. */
+INLINE void put_32(uint8_t *y, __m128i bytes, const bytes_of_values *t, bool high_first)
+{
+    const __m128i mask = _mm_set1_epi8(15);
+    __m128i low = _mm_and_si128(bytes, mask), high = _mm_and_si128(_mm_srli_epi16(bytes, 4), mask);
+    __m128i first = high_first ? high : low, second = high_first ? low : high;
+    __m256i codes = _mm256_set_m128i(_mm_unpackhi_epi8(first, second), _mm_unpacklo_epi8(first, second));
+    __m256i a = _mm256_shuffle_epi8(t->low, codes), b = _mm256_shuffle_epi8(t->high, codes);
+    __m256i even = _mm256_unpacklo_epi8(a, b), odd = _mm256_unpackhi_epi8(a, b);
+    _mm256_storeu_si256((void *)y, _mm256_permute2x128_si256(even, odd, 0x20));
+    _mm256_storeu_si256((void *)(y + 32), _mm256_permute2x128_si256(even, odd, 0x31));
+}
+
+INLINE void tiles_to_bf16(uint8_t *restrict y, const uint8_t *restrict packed, size_t tiles, size_t each,
+                          const tn_lookup_values *values, bool high_first)
+{
+    for (size_t t = 0; t < tiles; t++) {
+        const bytes_of_values table = table_of(values, t);
+        size_t i = 0;
+        for (; i + 32 <= each; i += 32, y += 64, packed += 16)
+            put_32(y, _mm_loadu_si128((const void *)packed), &table, high_first);
+        for (; i < each; i += 16, y += 32, packed += 8)
+            put_16(y, _mm_loadl_epi64((const void *)packed), &table, high_first);
+    }
+}
+
+static void fours_to_bf16_avx2(uint8_t *restrict y, const uint8_t *restrict packed, size_t tiles, size_t each,
+                               const tn_lookup_values *values)
+{
+    if (values->high_first)
+        tiles_to_bf16(y, packed, tiles, each, values, true);
+    else
+        tiles_to_bf16(y, packed, tiles, each, values, false);
+}
+
+/* Eight codes, in the low bytes of lanes.  No operand is subnormal, which would take much longer. */
+INLINE __m256i eight_e4m3(__m256i codes, __m256 scale)
+{
+    const __m256i ones = _mm256_set1_epi32(0x7f);
+    __m256i magnitude = _mm256_and_si256(codes, ones);
+    __m256i sign = _mm256_slli_epi32(_mm256_andnot_si256(ones, codes), 24);
+    __m256i is_nan = _mm256_cmpeq_epi32(magnitude, ones);
+    __m256i normal = _mm256_add_epi32(_mm256_slli_epi32(magnitude, 20), _mm256_set1_epi32(120 << 23));
+    __m256 small = _mm256_mul_ps(_mm256_cvtepi32_ps(magnitude), _mm256_set1_ps(0x1p-9f));
+    __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(8), magnitude);
+    __m256 value = _mm256_blendv_ps(_mm256_castsi256_ps(normal), small, _mm256_castsi256_ps(is_small));
+    value = _mm256_or_ps(value, _mm256_castsi256_ps(_mm256_or_si256(sign, is_nan)));
+    return eight_rounded(_mm256_mul_ps(value, scale));
+}
+
+static void e4m3_to_bf16_avx2(uint8_t *restrict y, const uint8_t *restrict codes, size_t n, float scale)
+{
+    const __m256 scales = _mm256_set1_ps(scale);
+    size_t i = 0;
+    for (; n - i >= 16; i += 16) {
+        __m128i bytes = _mm_loadu_si128((const void *)(codes + i));
+        __m256i a = eight_e4m3(_mm256_cvtepu8_epi32(bytes), scales);
+        __m256i b = eight_e4m3(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)), scales);
+        __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), _MM_SHUFFLE(3, 1, 2, 0));
+        _mm256_storeu_si256((void *)(y + 2 * i), both);
+    }
+    tn_lookup_e4m3_scalar(y + 2 * i, codes + i, n - i, scale);
+}
+
+/* ---- moving ---- */
+
 static void swap_halves_avx2(uint8_t *restrict out, const uint8_t *restrict in, size_t n)
 {
     const __m256i low = _mm256_set1_epi8(15);
@@ -103,6 +219,8 @@ static void eights_avx2(uint8_t *const out[8], const uint32_t *restrict words, s
 void tn_lookup_kernels_init_avx2(tn_lookup_kernels *k)
 {
     k->fours = fours_avx2;
+    k->fours_to_bf16 = fours_to_bf16_avx2;
+    k->e4m3_to_bf16 = e4m3_to_bf16_avx2;
     k->swap_halves = swap_halves_avx2;
     k->eights = eights_avx2;
 }

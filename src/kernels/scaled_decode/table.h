@@ -97,6 +97,10 @@ struct tn_tiles;
 void tn_scaled_values_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan, float tensor_scale,
                            uint64_t first, size_t n, float *y, bool stream);
 
+/* The same as bfloat16, for whole tiles of codes of 4 bits; false: not for these. */
+bool tn_scaled_bf16(const tn_decode_kernels *k, const struct tn_scaled_plan *plan, float tensor_scale,
+                    uint64_t first, size_t n, uint8_t *y);
+
 /* What tn_scaled_decoder() does, with these kernels. */
 void tn_scaled_decode_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan,
                            const struct tn_tiles *tiles);

@@ -84,6 +84,9 @@ static tn_status make_in_order(const wanted *r, tn_error *err)
     const tn_decoder *m = r->decoder;
     const tn_rotation *rotation = &m->plan.o.rotation;
     uint64_t size = rotation->size ? rotation->size : 1, last = (r->end + size - 1) / size * size;
+    if (size == 1 && m->to_bf16 &&
+        tn_part_values_read_bf16(&m->parts, r->first, (size_t)(r->end - r->first), r->out))
+        return TN_OK;
     for (uint64_t at = r->first / size * size; at < last; at += BLOCK) {
         size_t some = (size_t)tn_min_u64(last - at, BLOCK);
         uint8_t *to = size == 1 ? r->out + tn_dense_bytes(at - r->first, m->bits) : NULL;
@@ -205,6 +208,12 @@ static tn_status check_type(const tn_tensor *t, tn_error *err)
                    type ? type->name : "an unknown one");
 }
 
+static bool is_plain_bf16(const tn_cast_plan *p)
+{
+    return p->to_dtype == TN_BFLOAT16 && p->kernel == tn_cast_kernels_get()->from_f32[TN_BFLOAT16] &&
+           !p->second && !p->args.has_scale && !p->refused && !p->refuses_every_nan && !p->has_limits;
+}
+
 /* All but the bytes of parts. */
 static tn_status begin(const tn_tensor *t, const decode_as *as, tn_decoder **made, tn_error *err)
 {
@@ -226,6 +235,7 @@ static tn_status begin(const tn_tensor *t, const decode_as *as, tn_decoder **mad
         return tn_in_tensor(status, t->name, err);
     }
     m->bits = tn_dtype_get(as->to)->bits;
+    m->to_bf16 = is_plain_bf16(&m->narrow);
     *made = m;
     return TN_OK;
 }

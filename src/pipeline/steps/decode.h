@@ -14,6 +14,7 @@ typedef struct tn_decoder {
     tn_part_values  parts;
     tn_cast_plan    narrow;         /* from float32 to that type */
     tn_loaded       loaded;         /* where parts cannot be had in place */
+    bool            to_bf16;        /* that type is bfloat16, and no option changes how values are rounded */
 } tn_decoder;
 
 /* NULL: another step, or not prepared. */
