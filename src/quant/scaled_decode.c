@@ -732,8 +732,13 @@ static bool looks_up(const tn_scaled_plan *p)
 static void find_numbers(const tn_datatype *d, float number[16])
 {
     const float unit = ldexpf(1, -tn_point_of(d));
-    for (uint32_t c = 0; c < 16; c++)
-        number[c] = d->number.kind == TN_NUMBER_UINT ? (float)c : tn_spec_value(&d->number, c) * unit;
+    for (uint32_t c = 0; c < 16; c++) {
+        number[c] = (float)c;
+        if (d->number.kind == TN_NUMBER_INT)
+            number[c] = (float)tn_spec_integer(&d->number, c) * unit;
+        else if (d->number.kind == TN_NUMBER_FLOAT)
+            number[c] = tn_spec_value(&d->number, c);
+    }
 }
 
 /* 8-bit floats with float scales, of the tensor, rows or blocks. */
