@@ -143,7 +143,8 @@ static bool read_bf16(const tn_part_values *v, uint64_t first, size_t n, uint8_t
     const tn_scaled_plan *p = v->plan;
     const uint32_t tile = p->d->tile[0];
     float scale[TILES];
-    const tn_lookup_values values = { .number = find(p->d->text)->values, .scale = scale, .high_first = true };
+    const tn_lookup_values values = { .number = find(p->d->text)->values, .scale = scale,
+                                      .high_first = true };
     if (first % tile || n % tile)
         return false;
     for (size_t tiles; n; first += tiles * tile, n -= tiles * tile, y += 2 * tiles * tile) {

@@ -124,22 +124,25 @@ typedef uint32_t words __attribute__((vector_size(16)));
 
 static void turn_four(uint8_t *out, size_t to, const uint8_t *in, size_t step)
 {
-    words a, b, c, d;
-    memcpy(&a, in, sizeof a);
-    memcpy(&b, in + step, sizeof b);
-    memcpy(&c, in + 2 * step, sizeof c);
-    memcpy(&d, in + 3 * step, sizeof d);
-    const words ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-    const words ef = __builtin_shufflevector(a, b, 2, 6, 3, 7), gh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    const words rows[] = { __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
-                           __builtin_shufflevector(ef, gh, 0, 1, 4, 5), __builtin_shufflevector(ef, gh, 2, 3, 6, 7) };
+    words from[4];
+    for (unsigned i = 0; i < 4; i++)
+        memcpy(&from[i], in + i * step, sizeof from[i]);
+    const words a = __builtin_shufflevector(from[0], from[1], 0, 4, 1, 5);
+    const words b = __builtin_shufflevector(from[2], from[3], 0, 4, 1, 5);
+    const words c = __builtin_shufflevector(from[0], from[1], 2, 6, 3, 7);
+    const words d = __builtin_shufflevector(from[2], from[3], 2, 6, 3, 7);
+    const words rows[] = {
+        __builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7),
+        __builtin_shufflevector(c, d, 0, 1, 4, 5), __builtin_shufflevector(c, d, 2, 3, 6, 7)
+    };
     for (unsigned i = 0; i < 4; i++)
         memcpy(out + i * to, &rows[i], sizeof rows[i]);
 }
 
 static void turn_words(const gathering *w, const box *b, const uint8_t *in)
 {
-    const size_t size = sizeof(uint32_t), columns = (size_t)b->axes[0].extent, rows = (size_t)b->axes[1].extent;
+    const size_t size = sizeof(uint32_t), columns = (size_t)b->axes[0].extent,
+                 rows = (size_t)b->axes[1].extent;
     const size_t to = (size_t)b->axes[0].to * size, step = (size_t)b->axes[1].step * size;
     uint8_t *out = w->out + b->to * size;
     size_t c = 0;
