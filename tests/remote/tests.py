@@ -397,6 +397,28 @@ def a_token_goes_to_no_other_host():
     other.stop()
 
 
+# ---- libcurl ----
+
+@test
+def libcurl_is_loaded_by_urls_only():
+    near = tool("ls", FILES / "small.safetensors", env={"LD_DEBUG": "libs"})
+    far = tool("ls", f"{URL}/small.safetensors", env={"LD_DEBUG": "libs"})
+    expect("libcurl" not in near.err and "libcurl" in far.err, "libcurl was loaded at the wrong time")
+
+
+@test
+def without_libcurl_everything_local_works():
+    fake = ROOM / "fake"
+    fake.mkdir()
+    subprocess.run(["cc", "-shared", "-xc", "/dev/null", "-o", fake / "libcurl.so.4"], check=True)
+    env = {"LD_LIBRARY_PATH": str(fake)}
+    tool("ls", FILES / "small.safetensors", env=env)
+    result = tool("ls", f"{URL}/small.safetensors", env=env, code=1)
+    expect("URLs need libcurl 7.85 or later" in result.err, result.err)
+    result = tool("convert", FILES / "small.safetensors", "s3://bucket/x.zt", env=env | S3, code=1)
+    expect("URLs need libcurl" in result.err, result.err)
+
+
 # ---- secrets ----
 
 @test
