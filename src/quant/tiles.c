@@ -395,7 +395,7 @@ static bool encode_lines(line_batch *b, result *f, size_t tiles)
     bool has_memory = p->data.data && lines.scale && (lines.zero || !p->d->has_zero);
     if (!has_memory || !lines_begin_on_bytes(b) || !tn_scaled_encode_lines(NULL, p, &lines))
         return false;
-    for (size_t i = 0; i < lines.lines && (b->w->dst || b->j->work->report); i++) {
+    for (size_t i = 0; i < lines.lines && b->w->dst; i++) {
         const tn_job_block block = { .first = line_element(b, i), .n = b->n, .x = line_values(b, i),
                                      .codes = line_codes(b, i) };
         tn_job_decode_block(b->j, b->w, f, &block);
@@ -425,7 +425,8 @@ static tn_status encode(const job *j, scratch *w, result *f, uint64_t batch, uin
 {
     const tn_scaled_plan *p = &j->plan;
     uint64_t tiles = tn_scaled_batch_tiles(p, batch), done = 0;
-    if (j->has_lines && j->step == encode_whole && !tn_has_percentile(&p->o))
+    /* a report adds up tile by tile, and sums of another order are others */
+    if (j->has_lines && j->step == encode_whole && !tn_has_percentile(&p->o) && !j->work->report)
         return encode_by_lines(j, w, f, batch, err);
     if (j->encode && p->tile_rows == 1 && j->step == encode_whole && !tn_has_percentile(&p->o)) {
         tn_scaled_place at = tn_scaled_place_at(p, batch, 0, 0);
