@@ -741,6 +741,34 @@ static void rows_of_packed_codes_have_a_limit(void)
     free(bytes);
 }
 
+/* A weight of 4 x 4 with a scale and one more entry, cast to float32. */
+static void check_refused(const char *weight, const char *other, const char *why)
+{
+    char header[500];
+    size_t n;
+    snprintf(header, sizeof header, "{\"a.weight\":{\"dtype\":\"%s\",\"shape\":[4,4],\"data_offsets\":[0,16]},"
+             "\"a.weight_scale\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[16,32]},"
+             "%s,\"data_offsets\":[32,48]}}", weight, other);
+    uint8_t *bytes = make_file(header, 48, &n);
+    put_bytes("model.safetensors", bytes, n);
+    tn_error err = { .text = "" };
+    tn_file *f = open_file("model.safetensors");
+    check_status(convert_open(f, "out.zt", (wish){ .cast = "f32" }, &err), &err, TN_ERR_UNSUPPORTED, why);
+    tn_close(f);
+    free(bytes);
+}
+
+static void entries_that_change_the_values_are_not_passed_over(void)
+{
+    unlink(in_folder("config.json").text);
+    check_refused("I8", "\"a.weight_zero_point\":{\"dtype\":\"I32\",\"shape\":[4,1]",
+                  "\"a.weight_zero_point\" is missing or of another type");
+    check_refused("I8", "\"a.pre_quant_scale\":{\"dtype\":\"F32\",\"shape\":[4]",
+                  "multiplied by \"a.pre_quant_scale\"");
+    check_refused("F8_E4M3", "\"a.pre_quant_scale\":{\"dtype\":\"F32\",\"shape\":[4]",
+                  "multiplied by \"a.pre_quant_scale\"");
+}
+
 /* ---- the configuration beside a file ---- */
 
 /* Codes of a method that config.json names, and a plain tensor. */
@@ -771,8 +799,9 @@ static void a_configuration_is_read_as_input(void)
 {
     check_config("{}", NULL, NULL);
     check_config("{\"quantization_config\": null}", NULL, NULL);
-    check_config("{\"quantization_config\": {\"quant_method\": \"gptq\"}}", NULL, NULL);
-    check_config("{\"quantization\": {\"bits\": 4}, \"quantization_config\": {\"bits\": 4}}", NULL, NULL);
+    check_config("{\"quantization_config\": {\"quant_method\": \"gptq\"}}", "method \"gptq\"", NULL);
+    check_config("{\"quantization\": {\"bits\": 4}, \"quantization_config\": {\"bits\": 4}}", "method \"mlx\"",
+                 NULL);
     check_config("{\"quantization_config\": {\"quant_method\": \"new\\u0009one\"}}", "\"new\\tone\"", NULL);
     check_config("{\"quantization_config\": {\"bits\": 4}}", "method \"\"", NULL);
     check_config("{\"quantization_config\": {\"quant_method\": 4}}", "broken configuration",
@@ -858,6 +887,7 @@ int main(void)
         IN_FOLDER(shapes_and_types_that_disagree_are_refused),
         IN_FOLDER(rows_of_packed_codes_have_a_limit),
         IN_FOLDER(a_configuration_is_read_as_input),
+        IN_FOLDER(entries_that_change_the_values_are_not_passed_over),
         IN_FOLDER(a_configuration_has_a_limit),
         IN_FOLDER(a_configuration_may_be_anything),
         TEST(damaged_configurations_are_refused_or_read),

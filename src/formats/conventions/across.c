@@ -62,12 +62,17 @@ static void pack_row(const tn_lines *how, const code_row *r, uint8_t *out)
         *out = (uint8_t)bits;
 }
 
-/* A zero point of a symmetric tensor: the middle code, or one less in files that store it so. */
-static tn_status check_middle(const tn_lines *how, uint32_t code, tn_error *err)
+/* A zero point of a symmetric tensor: the middle code, or in some files one less, and always the same. */
+static tn_status check_middle(tn_line_state *s, uint32_t code, tn_error *err)
 {
-    uint32_t middle = UINT32_C(1) << (how->bits - 1);
-    if (code == middle || code + 1 == middle)
+    uint32_t middle = UINT32_C(1) << (s->how->bits - 1);
+    if (!s->zero)
+        s->zero = code;
+    if ((code == middle || code + 1 == middle) && code == s->zero)
         return TN_OK;
+    if (code == middle || code + 1 == middle)
+        return tn_fail(err, TN_ERR_CORRUPT, "expected one zero point for all codes, because the "
+                       "configuration says that it is symmetric (sym), but found %u and %u", s->zero, code);
     return tn_fail(err, TN_ERR_CORRUPT, "expected zero points of %u or %u, because the configuration says "
                    "that it is symmetric (sym), but found %u", middle - 1, middle, code);
 }
@@ -83,7 +88,7 @@ static tn_status put_row(tn_line_state *s, const code_row *r, uint8_t *out, tn_e
         uint32_t code = code_at(r, i);
         int16_t value = (int16_t)((int32_t)code + how->add);
         if (how->is_symmetric) {
-            TN_TRY(check_middle(how, code, err));
+            TN_TRY(check_middle(s, code, err));
             value = (int16_t)(1 << (how->bits - 1));
         }
         const int8_t narrow = (int8_t)value;
@@ -170,18 +175,20 @@ static tn_status fill_index(tn_line_state *s, tn_error *err)
     TN_TRY(tn_line_take(s, 0, group, how->size, err));
     for (size_t i = 0; i < how->columns; i++)
         least = group[i] < least ? group[i] : least;
+    if (least < 0 && (least < -1 || !how->may_be_unused))
+        return tn_fail(err, TN_ERR_CORRUPT, "expected groups from 0 on but found %d", (int)least);
     for (size_t i = 0; i < how->columns && least < 0; i++)
         group[i] = (int32_t)(i / how->group);
     memcpy(s->line, group, how->size);
     return TN_OK;
 }
 
-bool tn_unpack_index(tn_unpacking *u, const tn_tensor *entry, uint64_t group)
+bool tn_unpack_index(tn_unpacking *u, const tn_tensor *entry, uint64_t group, bool may_be_unused)
 {
     const tn_input input = { entry, false };
     uint64_t columns = (uint64_t)u->shape[u->rank - 1];
     const tn_lines how = { .fill = fill_index, .columns = columns, .group = group, .count = columns != 0,
-                           .size = (size_t)columns * sizeof(int32_t),
+                           .size = (size_t)columns * sizeof(int32_t), .may_be_unused = may_be_unused,
                            .scratch = (size_t)columns * sizeof(int32_t) };
     return tn_unpack_lines(u, "index", &how, &input, 1);
 }

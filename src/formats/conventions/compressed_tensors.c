@@ -173,12 +173,18 @@ static bool use_index(tn_unpacking *u, const packing *p)
     if (index && (index->rank != 1 || index->shape[0] != p->columns))
         return tn_unpack_refuse(u, "%s has not one group for each of %lld columns",
                                 tn_quote_z(index->name).text, (long long)p->columns);
-    return !index || tn_unpack_index(u, index, (uint64_t)(p->columns / p->groups));
+    return !index || tn_unpack_index(u, index, (uint64_t)(p->columns / p->groups), true);
 }
 
 bool tn_unpack_ct_pack(tn_unpacking *u)
 {
     packing p = { 0 };
+    if (u->config->is_asymmetric && !u->from[ZERO])
+        return tn_unpack_refuse(u, "the configuration says that they have zero points (symmetric), but there "
+                                   "are none");
+    if (u->config->has_actorder && !u->from[G_IDX])
+        return tn_unpack_refuse(u, "the configuration says that columns have groups of their own (actorder), "
+                                   "but there is no weight_g_idx");
     return tn_unpack_rename(u, ".weight") && find_shape(u, &p) && find_bits(u, &p) &&
            choose_datatype(u, &p) && use_data(u, &p) && tn_unpack_take(u, "scale", u->from[SCALE]) &&
            use_zero(u, &p) && use_index(u, &p);

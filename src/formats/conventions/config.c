@@ -90,30 +90,39 @@ static void each_key(tn_json *j, void (*take)(tn_json *j, tn_text key, void *con
 
 /* ---- groups of modules, of compressed-tensors ---- */
 
-/* The bits of all groups, if they have the same. */
+/* The bits of all groups, if they have the same, and how many groups say this and that. */
 typedef struct group_bits {
     uint32_t bits;
     bool     differ;
+    size_t   groups, asymmetric, reordered;
 } group_bits;
 
 static void take_weights(tn_json *j, tn_text key, void *context)
 {
     group_bits *g = context;
-    if (!tn_text_is(key, "num_bits")) {
+    if (tn_text_is(key, "num_bits")) {
+        uint32_t bits = read_small(j);
+        g->differ |= g->bits && g->bits != bits;
+        g->bits = bits;
+    } else if (tn_text_is(key, "symmetric") && tn_json_peek(j) == TN_JSON_FALSE) {
+        g->asymmetric++;
         tn_json_skip(j);
-        return;
+    } else if (tn_text_is(key, "actorder")) {
+        g->reordered += tn_text_is(read_word(j), "group");
+    } else {
+        tn_json_skip(j);
     }
-    uint32_t bits = read_small(j);
-    g->differ |= g->bits && g->bits != bits;
-    g->bits = bits;
 }
 
 static void take_group(tn_json *j, tn_text key, void *context)
 {
-    if (tn_text_is(key, "weights"))
+    group_bits *g = context;
+    if (tn_text_is(key, "weights")) {
+        g->groups++;
         each_key(j, take_weights, context);
-    else
+    } else {
         tn_json_skip(j);
+    }
 }
 
 static void take_groups(tn_json *j, tn_text key, void *context)
@@ -180,6 +189,8 @@ static void take_setting(tn_json *j, tn_text key, void *context)
     else if (tn_text_is(key, "config_groups")) {
         each_key(j, take_groups, &g);
         c->bits = g.differ ? 0 : g.bits;
+        c->is_asymmetric = g.groups && g.asymmetric == g.groups;
+        c->has_actorder = g.groups && g.reordered == g.groups;
     } else if (!method_key && tn_json_peek(j) == TN_JSON_OBJECT)
         take_module(j, key, r);
     else
@@ -212,6 +223,19 @@ static void take_top(tn_json *j, tn_text key, void *context)
         tn_json_skip(j);
 }
 
+static int compare_modules(const void *a, const void *b)
+{
+    return strcmp(((const tn_quant_module *)a)->name, ((const tn_quant_module *)b)->name);
+}
+
+const tn_quant_module *tn_config_module(const tn_quant_config *config, const char *name)
+{
+    const tn_quant_module wanted = { .name = name };
+    if (!config->nmodules)
+        return NULL;
+    return bsearch(&wanted, config->modules, config->nmodules, sizeof wanted, compare_modules);
+}
+
 const char *tn_config_name(size_t i)
 {
     return i < sizeof config_files / sizeof *config_files ? config_files[i].name : NULL;
@@ -233,6 +257,7 @@ tn_status tn_config_read(size_t i, tn_text text, tn_arena *arena, tn_quant_confi
     if (!r.file->object && config->method && !*config->method)
         config->method = NULL;  /* some other configuration of this name */
     if (!j.status && r.nmodules) {
+        qsort(r.modules, r.nmodules, sizeof *r.modules, compare_modules);
         config->modules = tn_arena_copy(arena, r.modules, r.nmodules * sizeof *r.modules);
         config->nmodules = config->modules ? r.nmodules : 0;
     }

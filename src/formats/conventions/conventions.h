@@ -69,13 +69,17 @@ typedef struct tn_quant_config {
     uint32_t    bits, group;    /* 0: not said, or not the same for all modules */
     uint32_t    block[2];       /* rows and columns that share a scale; 0: not said */
     bool        is_symmetric, is_gptq_v2, is_reordered;     /* sym, checkpoint_format, desc_act of GPTQ */
+    bool        is_asymmetric, has_actorder;    /* of all groups of compressed-tensors */
     bool        is_auto_bit_linear;     /* linear_class of BitNet */
-    const tn_quant_module *modules;
+    const tn_quant_module *modules;     /* by name */
     size_t      nmodules;
 } tn_quant_config;
 
 /* The type that a text names as PyTorch does, one of those that weights have; else TN_UNKNOWN. */
 tn_dtype tn_config_type(tn_text name);
+
+/* What it says of one module; NULL: nothing. */
+const tn_quant_module *tn_config_module(const tn_quant_config *config, const char *name);
 
 /* The files beside a model that may name its quantization method, in the order of trust. */
 const char *tn_config_name(size_t i);       /* NULL: there are no more */

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/vector.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { TYPE_SETS = 10 };
@@ -13,7 +14,9 @@ typedef struct finding {
     const char *unknown;        /* the name of a convention that has no row here, or NULL */
     uint64_t    rows[TYPE_SETS];    /* whose first part may have a type, by the number of its bit */
     tn_buf      name;           /* of a part, NUL-terminated */
-    size_t      unpacked;       /* tensors that several entries become */
+    const tn_tensor **made;     /* tensors that several entries become */
+    size_t      nmade, cap;
+    tn_names    made_names;
 } finding;
 
 static unsigned type_set(tn_dtype dtype)
@@ -95,13 +98,53 @@ static tn_status find_parts(finding *f, const tn_convention *row, const tn_tenso
         parts[k] = find_part(f, name, &row->parts[k]);
         found->count += parts[k] != NULL;
         *fits = parts[k] || row->parts[k].use != TN_PART_SIGN;
-        if (!parts[k] && row->parts[k].use == TN_PART_NEEDED && !found->missing) {
+        bool lacks = row->parts[k].use == TN_PART_NEEDED || tn_file_find(f->file, name);
+        if (!parts[k] && lacks && !found->missing) {
             found->missing = tn_arena_text(&f->file->arena, name, strlen(name));
             TN_NEED(found->missing, err);
         }
     }
     if (*fits && !found->missing && row->fits)
         *fits = row->fits(parts);
+    return TN_OK;
+}
+
+/* Sets found->why if an entry changes the values of the weight in a way that is not read. */
+static tn_status find_change(finding *f, const tn_convention *row, const tn_tensor *first, tn_packed *found,
+                             tn_error *err)
+{
+    static const struct { const char *suffix, *why; } changes[] = {
+        { ".pre_quant_scale", "the columns of the weight are to be multiplied by" },
+        { "_pre_quant_scale", "the columns of the weight are to be multiplied by" },
+        { ".svdquant_lora_a", "to the weight is to be added the product with" },
+    };
+    size_t n = strlen(first->name) - strlen(row->parts[0].suffix);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes && !found->why; i++) {
+        const char *name = part_name(f, first->name, n, changes[i].suffix);
+        TN_NEED(name, err);
+        if (!tn_file_find(f->file, name))
+            continue;
+        found->why = tn_arena_printf(&f->file->arena, "%s %s, which this version does not do", changes[i].why,
+                                     tn_quote_z(name).text);
+        TN_NEED(found->why, err);
+    }
+    return TN_OK;
+}
+
+static const char *made_name(const void *owner, size_t i)
+{
+    return ((const finding *)owner)->made[i]->name;
+}
+
+/* Keeps a tensor that was made; *same: another one has its name. */
+static tn_status keep_made(finding *f, const tn_tensor *t, bool *same, tn_error *err)
+{
+    TN_NEED(TN_GROW(f->made, f->nmade, f->cap), err);
+    f->made[f->nmade] = t;
+    size_t other = tn_names_add(&f->made_names, f, made_name, f->nmade);
+    TN_NEED(other != TN_NAMES_NOMEM, err);
+    *same = other != TN_NAMES_ADDED;
+    f->nmade += !*same;
     return TN_OK;
 }
 
@@ -112,16 +155,21 @@ static tn_status unpack(finding *f, const tn_convention *row, const tn_tensor *c
     tn_unpacking u = { .file = f->file, .row = row, .config = &f->config, .from = parts };
     if (!row->unpack || found->missing || f->unknown)
         return TN_OK;
+    TN_TRY(find_change(f, row, parts[0], found, err));
+    if (found->why)
+        return TN_OK;
     TN_TRY(tn_unpack(&u, &found->tensor, err));
     const tn_tensor *same = found->tensor ? tn_file_find(f->file, found->tensor->name) : NULL;
     for (unsigned k = 0; k < TN_CONVENTION_PARTS && same; k++)
         same = parts[k] == same ? NULL : same;
-    if (same) {
+    bool taken = same != NULL;
+    if (found->tensor && !same)
+        TN_TRY(keep_made(f, found->tensor, &taken, err));
+    if (taken) {
         found->tensor = NULL;
         u.why = "another tensor has the name of the values";
     }
     found->why = u.why;
-    f->unpacked += found->tensor != NULL;
     return TN_OK;
 }
 
@@ -147,13 +195,38 @@ static tn_status find_packed(finding *f, const tn_tensor *t, tn_error *err)
     return TN_OK;
 }
 
-/* A tensor of integers in a file whose quantization is not known. */
+/* Methods whose weights of float8 have scales. */
+static bool scales_float8(const char *method)
+{
+    static const char *const methods[] = { "fp8", "fbgemm_fp8", "modelopt", "compressed-tensors" };
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (strcmp(methods[i], method) == 0)
+            return true;
+    return false;
+}
+
+/* Whether it may be codes that a known method left without their other parts.  Integers of 64 bits are
+ * positions and the like. */
+static bool may_be_left_over(const finding *f, const tn_tensor *t)
+{
+    const char *method = f->config.method;
+    return method && *method && t->dtype != TN_INT64 &&
+           (!(type_set(t->dtype) & (TN_HAS_F8 | TN_HAS_E8M0)) || scales_float8(method));
+}
+
+/* A tensor of integers in a file whose quantization is not known, or is and explains it not. */
 static tn_status suspect(finding *f, const tn_tensor *t, tn_error *err)
 {
     static const tn_convention any = { .parts = { { .suffix = "" } } };
-    const tn_packed found = { .convention = f->unknown, .codes = t->name, .count = 1 };
-    if (!may_be_codes(t) || tn_packed_known(f->file, t))
+    tn_packed found = { .convention = f->unknown, .codes = t->name, .count = 1 };
+    if (!may_be_codes(t) || tn_packed_known(f->file, t) || (!f->unknown && !may_be_left_over(f, t)))
         return TN_OK;
+    if (!f->unknown) {
+        found.convention = tn_arena_printf(&f->file->arena, "the quantization method %s",
+                                           tn_quote_z(f->config.method).text);
+        found.why = "their scales or other parts are missing or of another type";
+        TN_NEED(found.convention, err);
+    }
     return keep(f, &any, &t, &found, err);
 }
 
@@ -189,7 +262,7 @@ static tn_status find_all(finding *f, tn_error *err)
     list_rows(f);
     for (size_t i = 0; i < file->count; i++)
         TN_TRY(find_packed(f, &file->tensors[i], err));
-    for (size_t i = 0; i < file->count && f->unknown; i++)
+    for (size_t i = 0; i < file->count; i++)
         TN_TRY(suspect(f, &file->tensors[i], err));
     return TN_OK;
 }
@@ -271,8 +344,10 @@ static bool has_other_than_floats(const tn_file *file)
 static tn_status find(finding *f, tn_error *err)
 {
     tn_status status = find_all(f, err);
-    if (!status && f->unpacked)
+    if (!status && f->nmade)
         status = replace(f->file, err);
+    free(f->made);
+    tn_names_free(&f->made_names);
     tn_buf_free(&f->name);
     return status;
 }

@@ -118,8 +118,6 @@ bool tn_unpack_nvfp4(tn_unpacking *u)
     uint64_t count = 0, lines = 0;
     if (scale->dtype != TN_FLOAT8_E4M3FN || of_tensor->dtype != TN_FLOAT32)
         return tn_unpack_refuse(u, "its scales must be float8_e4m3fn and float32");
-    if (!divides && u->from[3])
-        return tn_unpack_refuse_pre_quant_scale(u, u->from[3]);
     if (!find_shape(u, codes, 2) || !has_scales(u, scale, 16) || (divides && !tn_unpack_rename(u, ".weight")))
         return false;
     tn_shape_count(of_tensor->rank, of_tensor->shape, &count);

@@ -109,6 +109,9 @@ bool tn_unpack_gptq(tn_unpacking *u)
     packed_matrix m = { .bits = u->config->bits, .is_indexed = u->from[G_IDX] && u->config->is_reordered };
     if (!m.bits)
         return tn_unpack_refuse(u, "no configuration beside the file says how many bits they have");
+    if (u->config->is_reordered && !u->from[G_IDX])
+        return tn_unpack_refuse(u, "the configuration says that columns have groups of their own (desc_act), "
+                                   "but there is no g_idx");
     if (m.bits != 2 && m.bits != 3 && m.bits != 4 && m.bits != 8)
         return tn_unpack_refuse(u, "%u bits are none of 2, 3, 4 and 8", m.bits);
     if (words->rank != 2 || u->from[SCALES]->rank != 2 || words->shape[0] > TN_UNPACK_LINE / 4 ||
@@ -119,7 +122,7 @@ bool tn_unpack_gptq(tn_unpacking *u)
     return tn_unpack_rename(u, ".weight") && find_group(u, &m) && check_index(u, &m) && has_shapes(u, &m) &&
            choose_datatype(u, &m) && use_gptq_data(u, &m) &&
            tn_unpack_transpose(u, "scale", u->from[SCALES]) && use_zeros(u, &m) &&
-           (!m.is_indexed || tn_unpack_index(u, u->from[G_IDX], (uint64_t)m.group));
+           (!m.is_indexed || tn_unpack_index(u, u->from[G_IDX], (uint64_t)m.group, false));
 }
 
 /* ---- AWQ ---- */

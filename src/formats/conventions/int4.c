@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { CODES, SCALE, PRE_QUANT_SCALE };
+enum { CODES, SCALE };
 
 /* Two lines. */
 static tn_status fill_two(tn_line_state *s, tn_error *err)
@@ -24,8 +24,6 @@ bool tn_unpack_int4_awq(tn_unpacking *u)
 {
     const tn_tensor *codes = u->from[CODES], *scale = u->from[SCALE];
     const char *kind = tn_unpack_spelling(scale->dtype);
-    if (u->from[PRE_QUANT_SCALE])
-        return tn_unpack_refuse_pre_quant_scale(u, u->from[PRE_QUANT_SCALE]);
     if (codes->rank != 2 || scale->rank != 2 || !kind || codes->shape[0] > INT64_MAX / 2 ||
         scale->shape[0] != 2 * codes->shape[0] || codes->shape[1] % 2 || scale->shape[1] < 1 ||
         codes->shape[1] % scale->shape[1])

@@ -33,13 +33,9 @@ static void find_settings(const tn_unpacking *u, uint32_t *bits, uint32_t *group
 {
     *bits = u->config->bits;
     *group = u->config->group;
-    for (size_t i = 0; i < u->config->nmodules; i++) {
-        const tn_quant_module *m = &u->config->modules[i];
-        if (strcmp(m->name, u->module) != 0)
-            continue;
-        *bits = m->bits ? m->bits : *bits;
-        *group = m->group ? m->group : *group;
-    }
+    const tn_quant_module *m = tn_config_module(u->config, u->module);
+    *bits = m && m->bits ? m->bits : *bits;
+    *group = m && m->group ? m->group : *group;
 }
 
 static bool use_biases(tn_unpacking *u, const tn_tensor *biases)

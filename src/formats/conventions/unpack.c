@@ -23,12 +23,6 @@ bool tn_unpack_refuse(tn_unpacking *u, const char *format, ...)
     return false;
 }
 
-bool tn_unpack_refuse_pre_quant_scale(tn_unpacking *u, const tn_tensor *entry)
-{
-    return tn_unpack_refuse(u, "the columns of the weight are to be multiplied by %s, which this version "
-                            "does not do", tn_quote_z(entry->name).text);
-}
-
 static bool has_memory(tn_unpacking *u, const void *memory)
 {
     if (!memory && !u->status)

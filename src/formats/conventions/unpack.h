@@ -40,9 +40,6 @@ typedef struct tn_unpacking {
 __attribute__((format(printf, 2, 3)))
 bool tn_unpack_refuse(tn_unpacking *u, const char *format, ...);
 
-/* The same for a weight whose columns are to be multiplied by another entry. */
-bool tn_unpack_refuse_pre_quant_scale(tn_unpacking *u, const tn_tensor *entry);
-
 /* Names the tensor: the module and a suffix. */
 bool tn_unpack_rename(tn_unpacking *u, const char *suffix);
 
@@ -92,6 +89,7 @@ typedef struct tn_lines {
     int32_t   add;
     float     offset;
     bool      is_symmetric, is_apart;   /* apart: no code crosses the end of a word */
+    bool      may_be_unused;    /* groups of -1 say that there are none */
 } tn_lines;
 
 typedef struct tn_line_state {
@@ -102,6 +100,7 @@ typedef struct tn_line_state {
     uint8_t         *line, *scratch;
     size_t           at, size;  /* bytes of the line that were taken, and in all */
     bool             ended;
+    uint32_t         zero;      /* the zero point of a symmetric tensor; 0: none was read */
     uint32_t         ninputs;
     struct { tn_stream stream; const uint8_t *bytes; size_t left; } in[TN_UNPACK_INPUTS];
 } tn_line_state;
@@ -115,7 +114,7 @@ tn_status tn_line_take(tn_line_state *s, unsigned input, void *to, size_t n, tn_
 
 /* The part `index`: the group of each column.  A negative number anywhere means that they are in order, each
  * of `group` columns (across.c). */
-bool tn_unpack_index(tn_unpacking *u, const tn_tensor *entry, uint64_t group);
+bool tn_unpack_index(tn_unpacking *u, const tn_tensor *entry, uint64_t group, bool may_be_unused);
 
 /* Codes in planes: elements of the entry (`rows` of `columns` of them, `width` bytes each) have several codes
  * of `bits`, and the rows of one plane follow those of the one before.  The first plane is in the lowest
