@@ -9,14 +9,15 @@
  * tn_dequantize(), ggml's row by row; and encoding rows for a while, without and with importance.  A line for
  * each TYPE (all, if there is none): name; GB/s of memcpy and of reading; of our decoding and of ggml's; MB/s
  * of our encoding and of ggml's; the same two with importance; how many values and how many blocks differ;
- * milliseconds in which our encoder is prepared.  0 stands for what there is not.  Each figure is the best of
- * ROUNDS.  TENON_CPU chooses our kernels.
+ * milliseconds in which our encoder is prepared; GB/s of streaming stores and of the limit of decoding.  0
+ * stands for what there is not.  Each figure is the best of ROUNDS.  TENON_CPU chooses our kernels.
  *
  * With `file` ggml makes q4_K of all bfloat16 tensors of a mapped file, as its tool does, but writes nothing:
  * seconds, and seconds of work of all threads.
  *
  * With BENCH_GGML it needs ggml's sources; bench/blocks builds it. */
 #include "clock.h"
+#include "limits.h"
 #include "normal.h"
 
 #include <math.h>
@@ -29,7 +30,6 @@
 
 #include <tenon/tenon.h>
 
-#include "add_up.h"
 #include "kernels/blocks/neighbours.h"
 
 enum { COLUMNS = 4096, SAMPLE = 64 * COLUMNS };         /* values that are encoded, at most */
@@ -128,8 +128,6 @@ typedef struct bench {
     double   prepared;          /* seconds */
 } bench;
 
-static volatile uint64_t sink;
-
 static void *must_have(size_t n)
 {
     void *p = malloc(n);
@@ -142,20 +140,6 @@ static void *must_have(size_t n)
 static bool needs_importance(tn_block block)
 {
     return block == TN_BLOCK_IQ2_XXS || block == TN_BLOCK_IQ2_XS || block == TN_BLOCK_IQ1_S;
-}
-
-static double read_seconds(const bench *b)
-{
-    double began = own_time();
-    sink = add_up((const uint8_t *)b->values, b->n * sizeof *b->values);
-    return own_time() - began;
-}
-
-static double copy_seconds(const bench *b)
-{
-    double began = own_time();
-    memcpy(b->out, b->values, b->n * sizeof *b->out);
-    return own_time() - began;
 }
 
 static double decode_seconds(const bench *b)
@@ -255,13 +239,13 @@ static void fill_blocks(const bench *b)
 
 static void measure(const bench *b, int rounds)
 {
-    double size = (double)(b->n * sizeof(float)), copy = 0, reading = 0;
+    double size = (double)(b->n * sizeof(float));
+    limits most = { 0 };
     double decode[2] = { 0 }, encode[2][2] = { { 0 } };
     bool plain = !needs_importance(b->type->block);
     fill_blocks(b);
     for (int r = 0; r <= rounds; r++) {         /* the first round warms up */
-        more(&copy, size / copy_seconds(b), r);
-        more(&reading, size / read_seconds(b), r);
+        measure_limits(&most, b->out, b->values, b->n * sizeof(float));
         more(&decode[0], size / decode_seconds(b), r);
         if (b->peer->dequantize)
             more(&decode[1], size / peer_decode_seconds(b), r);
@@ -274,9 +258,11 @@ static void measure(const bench *b, int rounds)
         values = different_values(b);
         blocks = different_blocks(b, b->importance) + (plain ? different_blocks(b, NULL) : 0);
     }
-    printf("%s %.2f %.2f %.2f %.2f %.1f %.1f %.1f %.1f %zu %zu %.1f\n", b->type->name, copy / 1e9,
-           reading / 1e9, decode[0] / 1e9, decode[1] / 1e9, encode[0][0] / 1e6, encode[1][0] / 1e6, encode[0][1] / 1e6,
-           encode[1][1] / 1e6, values, blocks, b->prepared * 1e3);
+    double packed = (double)(b->n / b->type->values * b->type->bytes);
+    printf("%s %.2f %.2f %.2f %.2f %.1f %.1f %.1f %.1f %zu %zu %.1f %.2f %.2f\n", b->type->name, most.copy / 1e9,
+           most.reading / 1e9, decode[0] / 1e9, decode[1] / 1e9, encode[0][0] / 1e6, encode[1][0] / 1e6,
+           encode[0][1] / 1e6, encode[1][1] / 1e6, values, blocks, b->prepared * 1e3, most.storing / 1e9,
+           limit_of(&most, size, packed, size) / 1e9);
     fflush(stdout);
 }
 

@@ -5,11 +5,14 @@
  * The wider side of a cast takes MIB MiB.  In turn: memcpy of as many bytes into
  * a warm buffer with one thread and with two, tn_cast() with one job and with
  * two, and with one thread the bare kernels of each level up to TENON_CPU.  A
- * line per kernel: destination, source, and the GB/s of each of these, counted on
- * the wider side; all are the best of ROUNDS.  The first line names them.  Data
- * is normally distributed, or its magnitudes for types that have no negative
- * numbers; integers are scaled so that some saturate. */
+ * line per kernel: destination, source, and the GB/s of each of these, of only
+ * reading, of streaming stores and of the limit of this traffic, counted on the
+ * wider side; all are the best of ROUNDS, by the time of the thread where there
+ * is one.  The first line names them.  Data is normally distributed, or its
+ * magnitudes for types that have no negative numbers; integers are scaled so that
+ * some saturate. */
 #include "clock.h"
+#include "limits.h"
 #include "normal.h"
 
 #include <math.h>
@@ -44,13 +47,6 @@ static void add_level(unsigned cpu)
     tn_cast_kernels_init(&levels[nlevels++].kernels, cpu);
 }
 
-static double copy_seconds(void)
-{
-    double began = now();
-    memcpy(to, wide, size);
-    return now() - began;
-}
-
 static void *copy_first_half(void *nothing)
 {
     memcpy(to, wide, size / 2);
@@ -75,17 +71,17 @@ static double cast_seconds(tn_dtype to_type, tn_dtype from_type, size_t n, float
     src = { .dtype = from_type, .rank = 1, .shape = shape };
     tn_cast_options options = { .size = sizeof options, .scale = scale, .jobs = jobs };
     tn_error err;
-    double began = now();
+    double began = now(), worked = own_time();
     if (tn_cast(&dst, to, &src, from, TN_LITTLE_ENDIAN, &options, &err))
         fprintf(stderr, "bench-cast: %s\n", err.text), exit(3);
-    return now() - began;
+    return jobs == 1 ? own_time() - worked : now() - began;
 }
 
 static double kernel_seconds(tn_cast_fn kernel, size_t n, const tn_cast_args *args)
 {
-    double began = now();
+    double began = own_time();
     kernel(to, from, n, args);
-    return now() - began;
+    return own_time() - began;
 }
 
 static tn_cast_args args_for(const tn_dtype_info *type)
@@ -105,12 +101,14 @@ static void line(tn_dtype to_type, tn_dtype from_type, const tn_cast_fn kernels[
     size_t n = size / bits * 8;
     tn_cast_args args = args_for(t);
     float scale = args.has_scale ? args.scale : 0;
+    limits most = { 0 };
     double best[MAX_TIMED];
     for (size_t i = 0; i < KERNELS + nlevels; i++)
         best[i] = INFINITY;
     for (int r = 0; r <= rounds; r++) {         /* the first warms up */
         double took[MAX_TIMED];
-        took[COPY] = copy_seconds();
+        measure_limits(&most, to, wide, size);
+        took[COPY] = (double)size / most.copy;
         took[COPY_BY_TWO] = copy_by_two_seconds();
         took[CAST] = cast_seconds(to_type, from_type, n, scale, 1);
         took[CAST_BY_TWO] = cast_seconds(to_type, from_type, n, scale, 2);
@@ -122,7 +120,8 @@ static void line(tn_dtype to_type, tn_dtype from_type, const tn_cast_fn kernels[
     printf("%s %s", t->name, f->name);
     for (size_t i = 0; i < KERNELS + nlevels; i++)
         printf(" %.2f", (double)size / best[i] / 1e9);
-    printf("\n");
+    double limit = limit_of(&most, (double)size, (double)n * f->bits / 8, (double)n * t->bits / 8);
+    printf(" %.2f %.2f %.2f\n", most.reading / 1e9, most.storing / 1e9, limit / 1e9);
     fflush(stdout);
 }
 
@@ -211,7 +210,7 @@ int main(int argc, char **argv)
     printf("to from memcpy memcpy-by-2 cast cast-by-2");
     for (size_t i = 0; i < nlevels; i++)
         printf(" %s", levels[i].name);
-    printf("\n");
+    printf(" reading storing limit\n");
     measure();
     free(wide);
     free(from);

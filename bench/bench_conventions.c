@@ -4,9 +4,11 @@
  *
  * For each convention a model of one weight of random codes is written to FOLDER.  With one thread, whose own
  * time counts, in turn: memcpy of the bfloat16 values, and tn_view_read() of the weight as bfloat16 into the
- * same buffer.  A line for each: its name, the datatype, GB/s of memcpy and of reading, in bytes of bfloat16.  Each
- * figure is the best of ROUNDS.  TENON_CPU chooses our kernels. */
+ * same buffer.  A line for each: its name, the datatype, GB/s of memcpy, of ours, of only reading memory, of
+ * streaming stores and of the limit of this traffic, in bytes of bfloat16.  Each figure is the best of ROUNDS.
+ * TENON_CPU chooses our kernels. */
 #include "clock.h"
+#include "limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,7 +181,8 @@ static void measure(const char *folder, const model *m, int rounds)
     tn_error err = { .text = "" };
     size_t size = (size_t)(rows * columns) * 2;
     uint8_t *from = malloc(size), *to = malloc(size);
-    double copy = 1e9, read = 1e9;
+    double read = 1e9, packed = 0;
+    limits most = { 0 };
     make(folder, m);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     must(tn_open(path, NULL, &f, &err) == TN_OK && from && to, err.text);
@@ -188,16 +191,17 @@ static void measure(const char *folder, const model *m, int rounds)
     memset(from, 1, size);
     memset(to, 1, size);
     for (int i = 0; i < rounds; i++) {
+        measure_limits(&most, to, from, size);
         double begin = own_time();
-        memcpy(to, from, size);
-        double middle = own_time();
         must(read_values(f, t, to, size, &err), err.text);
-        double end = own_time();
-        copy = middle - begin < copy ? middle - begin : copy;
-        read = end - middle < read ? end - middle : read;
+        double took = own_time() - begin;
+        read = took < read ? took : read;
     }
-    printf("%s\t%s\t%.3f\t%.3f\n", m->name, t->scaling->datatype, (double)size / copy / 1e9,
-           (double)size / read / 1e9);
+    for (const entry *e = m->entries; e < m->entries + ENTRIES && e->name; e++)
+        packed += (double)size_of(e);
+    printf("%s\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\n", m->name, t->scaling->datatype, most.copy / 1e9,
+           (double)size / read / 1e9, most.reading / 1e9, most.storing / 1e9,
+           limit_of(&most, (double)size, packed, (double)size) / 1e9);
     tn_close(f);
     free(from);
     free(to);

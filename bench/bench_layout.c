@@ -5,10 +5,12 @@
  * One thread.  memcpy copies as many bytes as the destination has into a warm
  * buffer, in turn with the kernels of each level up to TENON_CPU.  A line a
  * reorder: its name, the GB/s of memcpy, and GB/s of the destination of
- * tn_reorder() with one and with two threads and of one block with each level;
- * all are the best of ROUNDS.  The first line names the levels.  With TEXT only
- * reorders in whose name it is. */
+ * tn_reorder() with one and with two threads and of one block with each level,
+ * of only reading, of streaming stores and of the limit of this traffic; all are
+ * the best of ROUNDS, by the time of the thread where there is one.  The first
+ * line names them.  With TEXT only reorders in whose name it is. */
 #include "clock.h"
+#include "limits.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -100,22 +102,15 @@ static int64_t dense_stride(const reorder *r, const int64_t *shape, uint32_t i)
     return stride;
 }
 
-static double copy_seconds(size_t size)
-{
-    double began = now();
-    memcpy(to, from, size);
-    return now() - began;
-}
-
 static double whole_seconds(const reorder *r, unsigned jobs)
 {
     tn_array dst = { .dtype = r->dtype, .rank = r->rank, .shape = r->padded };
     tn_array src = { .dtype = r->dtype, .rank = r->rank, .shape = r->shape };
     tn_reorder_options options = { .size = sizeof options, .order = r->order, .jobs = jobs };
-    double began = now();
+    double began = now(), worked = own_time();
     if (tn_reorder(&dst, to, &src, from, &options, NULL) != TN_OK)
         exit(3);
-    return now() - began;
+    return jobs == 1 ? own_time() - worked : now() - began;
 }
 
 static double seconds(const reorder *r, const tn_reorder_kernels *kernels)
@@ -124,9 +119,9 @@ static double seconds(const reorder *r, const tn_reorder_kernels *kernels)
     for (uint32_t i = 0; i < r->rank; i++)
         dims[i] = (tn_reorder_dim){ r->padded[i], r->shape[r->order[i]], dense_stride(r, r->padded, i),
                                     dense_stride(r, r->shape, r->order[i]) };
-    double began = now();
+    double began = own_time();
     tn_reorder_block(kernels, r->bits, r->rank, dims, to, from, NULL, true);
-    return now() - began;
+    return own_time() - began;
 }
 
 static void keep(double *best, double took, int round)
@@ -137,11 +132,14 @@ static void keep(double *best, double took, int round)
 
 static void line(const reorder *r)
 {
-    double size = (double)bytes_of(r, r->padded), best[3 + MAX_LEVELS];
+    double size = (double)bytes_of(r, r->padded), source = (double)bytes_of(r, r->shape);
+    double best[3 + MAX_LEVELS];
+    limits most = { 0 };
     for (size_t i = 0; i < 3 + nlevels; i++)
         best[i] = INFINITY;
     for (int k = 0; k <= rounds; k++) {
-        keep(&best[0], copy_seconds((size_t)size), k);
+        measure_limits(&most, to, from, (size_t)size);
+        keep(&best[0], size / most.copy, k);
         keep(&best[1], whole_seconds(r, 1), k);
         keep(&best[2], whole_seconds(r, 2), k);
         for (size_t i = 0; i < nlevels; i++)
@@ -150,7 +148,8 @@ static void line(const reorder *r)
     printf("%s", r->name);
     for (size_t i = 0; i < 3 + nlevels; i++)
         printf(" %.2f", size / best[i] / 1e9);
-    printf("\n");
+    printf(" %.2f %.2f %.2f\n", most.reading / 1e9, most.storing / 1e9,
+           limit_of(&most, size, source, size) / 1e9);
     fflush(stdout);
 }
 
@@ -182,7 +181,7 @@ int main(int argc, char **argv)
     printf("reorder memcpy whole by-2");
     for (size_t i = 0; i < nlevels; i++)
         printf(" %s", levels[i].name);
-    printf("\n");
+    printf(" reading storing limit\n");
     for (size_t i = 0; i < sizeof reorders / sizeof *reorders; i++)
         if (argc < 3 || strstr(reorders[i].name, argv[2]))
             line(&reorders[i]);

@@ -4,11 +4,13 @@
  *
  * One thread, by its own time.  A matrix of 4096 columns takes MIB MiB as
  * float32; memcpy copies as many bytes into a warm buffer, in turn with the work.
- * A line each: what, from, to, where the scales are, GB/s of memcpy, and ours as a
- * fraction of it by the bytes of the float32 side; the best of ROUNDS.  fx8 and
+ * A line each: what, from, to, where the scales are, GB/s of memcpy, ours as a
+ * fraction of it by the bytes of the float32 side, GB/s of only reading, of
+ * streaming stores and of the limit of this traffic; the best of ROUNDS.  fx8 and
  * fx16 are exact, with ties away from zero; `auto` and `least` find frac_bits
  * first.  TENON_CPU chooses the kernels. */
 #include "clock.h"
+#include "limits.h"
 #include "normal.h"
 
 #include <math.h>
@@ -107,18 +109,24 @@ static double seconds(const line *l)
 
 static void measure(const line *l, int rounds)
 {
-    double best = INFINITY, best_copy = INFINITY;
+    const double size = (double)(count * sizeof *values),
+                 narrow = (double)count * tn_dtype_get(l->codes)->bits / 8;
+    double best = INFINITY;
+    limits most = { 0 };
     size_t scales = count / COLUMNS > COLUMNS ? count / COLUMNS : COLUMNS;
     for (int r = 0; r <= rounds; r++) {         /* the first warms up */
         for (size_t i = 0; i < scales; i++)
             scale[i] = !is_fixed(l) ? 6.0F / 127 : l->codes == TN_INT8 ? 0x1p-4F : 0x1p-12F;
-        double took = seconds(l), began = own_time();
-        memcpy(out, values, count * sizeof *values);
-        double copied = own_time() - began;
+        double took = seconds(l);
         best = r && took < best ? took : best;
-        best_copy = r && copied < best_copy ? copied : best_copy;
+        measure_limits(&most, out, values, count * sizeof *values);
     }
-    printf("%s %.2f %.2f\n", l->text, (double)(count * sizeof *values) / best_copy / 1e9, best_copy / best);
+    /* a scale of the whole tensor is found before the first code is made */
+    bool twice = l->what == CHOOSE && l->axis == TN_PER_TENSOR;
+    double limit = l->what == DEQUANTIZE ? limit_of(&most, size, narrow, size)
+                                         : limit_of(&most, size, twice ? 2 * size : size, narrow);
+    printf("%s %.2f %.2f %.2f %.2f %.2f\n", l->text, most.copy / 1e9, size / best / most.copy, most.reading / 1e9,
+           most.storing / 1e9, limit / 1e9);
     fflush(stdout);
 }
 
@@ -139,7 +147,7 @@ int main(int argc, char **argv)
         return perror("bench-quantize"), 3;
     make_normal(values, count);
     memset(codes, 1, count * sizeof(int16_t));
-    printf("what from to scales memcpy fraction\n");
+    printf("what from to scales memcpy fraction reading storing limit\n");
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         measure(&lines[i], rounds);
     free(values);

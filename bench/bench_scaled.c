@@ -6,11 +6,13 @@
  * turn: memcpy of as many bytes into a warm buffer, tn_quantize() and
  * tn_dequantize() into warm buffers, each with one job and then with one
  * a core.  A line for each NAME below (all of them, if there is none): name,
- * GB/s of memcpy, of quantizing and of dequantizing with one job, and of these
- * three with all; counted on the float32 side, each the best of ROUNDS (fewer
- * where one takes seconds).  With one job the time is the thread's own.
- * TENON_CPU chooses the kernels. */
+ * GB/s of memcpy, of quantizing and of dequantizing with one job, of these
+ * three with all, of only reading, of streaming stores, and of the limits of the
+ * traffic of quantizing and of dequantizing; counted on the float32 side, each the
+ * best of ROUNDS (fewer where one takes seconds).  With one job the time is the
+ * thread's own.  TENON_CPU chooses the kernels. */
 #include "clock.h"
+#include "limits.h"
 #include "normal.h"
 
 #include <math.h>
@@ -32,6 +34,7 @@ typedef struct subject {
     const char   *name, *datatype;      /* NULL: the rotation alone */
     tn_scale_rule rule;
     const char   *rotation;
+    bool          twice;                /* quantizing reads everything before it begins */
 } subject;
 
 static const subject subjects[] = {
@@ -45,7 +48,7 @@ static const subject subjects[] = {
     { .name = "int4_b32", .datatype = "int4_b32" },
     { .name = "uint4_fi32", .datatype = "uint4_fi32" },
     { .name = "int8_Fc", .datatype = "int8_Fc" },
-    { .name = "int8_F", .datatype = "int8_F" },
+    { .name = "int8_F", .datatype = "int8_F", .twice = true },
     { .name = "fp8_128x128", .datatype = "e4m3fn|float32_t128_t128" },
     { .name = "int8_16x16", .datatype = "int8|float32_t16_t16" },
     { .name = "mxfp4_across", .datatype = "e2m1fnuz|e8m0_t32d0" },
@@ -63,6 +66,7 @@ typedef struct bench {
     tn_datatype      *datatype;
     tn_quantize_options options;
     void             *parts[7];
+    size_t            made;         /* bytes of all parts */
     tn_pool          *pools[2];     /* one job, one per core */
 } bench;
 
@@ -128,10 +132,13 @@ static double seconds(bench *b, int act, bool all)
 
 static void measure(bench *b, int rounds)
 {
+    const double size = (double)(count * sizeof *values), made = b->datatype ? (double)b->made : size;
     double best[2][ACTS], began = now();
+    limits most = { 0 };
     for (int k = 0; k < 2 * ACTS; k++)
         best[k / ACTS][k % ACTS] = INFINITY;
     for (int r = 0; r <= rounds && (r < 2 || now() - began < PATIENCE); r++) {
+        measure_limits(&most, out, values, count * sizeof *values);
         for (int k = 0; k < 2 * ACTS; k++) {
             double took = seconds(b, k % ACTS, k / ACTS), *least = &best[k / ACTS][k % ACTS];
             *least = r && took < *least ? took : *least;        /* the first round warms up */
@@ -139,8 +146,10 @@ static void measure(bench *b, int rounds)
     }
     printf("%s", b->what->name);
     for (int k = 0; k < 2 * ACTS; k++)
-        printf(" %.3f", (double)(count * sizeof *values) / best[k / ACTS][k % ACTS] / 1e9);
-    printf("\n");
+        printf(" %.3f", size / best[k / ACTS][k % ACTS] / 1e9);
+    printf(" %.3f %.3f %.3f %.3f\n", most.reading / 1e9, most.storing / 1e9,
+           limit_of(&most, size, b->what->twice ? 2 * size : size, made) / 1e9,
+           limit_of(&most, size, made, size) / 1e9);
     fflush(stdout);
 }
 
@@ -159,6 +168,7 @@ static void make_parts(bench *b)
         if (!(b->parts[k] = malloc((size_t)nbytes + 1)))
             perror("bench-scaled"), exit(3);
         memset(b->parts[k], 1, (size_t)nbytes + 1);
+        b->made += (size_t)nbytes;
     }
 }
 
