@@ -745,6 +745,79 @@ static void views_of_deflated_storages_are_the_same(void)
     }
 }
 
+/* ---- few bytes that would become very many ---- */
+
+/* An archive whose pickle is `begin`, then `again` many times, then `end`; the status of opening it. */
+typedef struct repeated {
+    const char *begin;          /* a long text is put into memo 0 before it */
+    const char *again, *end;
+    unsigned    method;
+    tn_status   status;
+    const char *text;           /* of the error */
+} repeated;
+
+static tn_status open_repeated(const repeated *r, tn_error *err)
+{
+    enum { LONG = 60000, TIMES = 60000 };
+    char *text = calloc(1, LONG + 1);
+    archive a = { .count = 0 };
+    tn_buf b = { 0 };
+    CHECK(text);
+    memset(text, 'k', LONG);
+    tn_buf_puts(&b, "\x80\x02X");
+    tn_buf_put_le(&b, LONG, 4);
+    tn_buf_put(&b, text, LONG);
+    tn_buf_puts(&b, "r");
+    tn_buf_put_le(&b, 0, 4);
+    tn_buf_puts(&b, "0");
+    tn_buf_puts(&b, r->begin);
+    for (unsigned i = 0; i < TIMES; i++)
+        tn_buf_puts(&b, r->again);
+    tn_buf_puts(&b, r->end);
+    add_member(&a, "x/data.pkl", r->method, b.data, b.size);
+    end_archive(&a);
+    tn_file *f;
+    tn_status status = tn_open_memory(a.bytes.data, a.bytes.size, NULL, &f, err);
+    if (!status)
+        tn_close(f);
+    tn_buf_free(&a.bytes);
+    tn_buf_free(&b);
+    free(text);
+    return status;
+}
+
+/* What is in the memo may be given to call after call, to dict after dict and to tensor after tensor. */
+static void few_bytes_of_a_pickle_do_not_become_very_many(void)
+{
+#define STORAGE "(U\x07storagectorch\nFloatStorage\n"
+#define VIEW    "ctorch._utils\n_rebuild_tensor_v2\n"
+#define BYTES   "c_codecs\nencode\nq\x01(g0\nU\x06latin1tq\x02"
+#define ARRAY   "cnumpy.core.multiarray\n_reconstruct\nq\x04(K\x01(M\x60\xeat" \
+                "cnumpy\ndtype\n(U\x02u1tR\x89h\x03tq\x05"
+    static const repeated rows[] = {
+        { BYTES "00", "h\x01h\x02R0", "}.", TN_ZIP_STORED, TN_ERR_LIMIT, "calls of the pickle copy" },
+        { "(g0\ng0\ng0\nlq\x01" "0cbuiltins\nset\nq\x02" "0(h\x01tq\x03" "0", "h\x02h\x03R0", "}.",
+          TN_ZIP_STORED, TN_OK, NULL },
+        { "(", "NN", "dq\x01" "0ccollections\nOrderedDict\nq\x02" "0(h\x01tq\x03" "0"
+          "h\x02h\x03Rh\x02h\x03Rh\x02h\x03Rh\x02h\x03Rh\x02h\x03R.", TN_ZIP_STORED, TN_ERR_LIMIT,
+          "calls of the pickle copy" },
+        { "", "g0\ng0\n\x93" "0", "}.", TN_ZIP_STORED, TN_ERR_LIMIT, "calls of the pickle copy" },
+        { "", STORAGE "g0\nU\x03" "cpuK\x04tQ0", "}.", TN_ZIP_STORED, TN_ERR_LIMIT,
+          "calls of the pickle copy" },
+        { "}(", "g0\nN", "u.", TN_ZIP_STORED, TN_ERR_LIMIT, "reaches the same objects" },
+        { BYTES "h\x01h\x02Rq\x03" "0" ARRAY "]((", "h\x04)Rh\x05" "b", "le.", TN_ZIP_STORED, TN_ERR_LIMIT,
+          "numbers in the pickle take" },
+        { "", "}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0}0", "}.", TN_ZIP_DEFLATED,
+          TN_ERR_LIMIT, "opcodes" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_error err = { .text = "" };
+        tn_status status = open_repeated(&rows[i], &err);
+        if (status != rows[i].status || (rows[i].text && !strstr(err.text, rows[i].text)))
+            fail_msg("row %zu: status %d %s", i, (int)status, err.text);
+    }
+}
+
 /* Two rows of a tensor, whose scales are of 64 bits: before or after they become values. */
 static void read_rows(const tn_file *f, const tn_tensor *t, bool sliced_first, float values[12])
 {
@@ -781,6 +854,7 @@ int main(void)
         TEST(a_changed_element_is_seen_by_its_crc32),
         TEST(dense_storages_are_used_in_place),
         TEST(views_of_deflated_storages_are_the_same),
+        TEST(few_bytes_of_a_pickle_do_not_become_very_many),
         TEST(scales_of_a_slice_keep_their_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,12 +122,17 @@ static tn_pt_tensor *new_tensor(tn_pt_machine *m, tn_pt_value *out)
 /* --- tensors --- */
 
 /* Bits of a view that has values other than those stored. */
-static const char *lazy_bit(const tn_pt_value *metadata)
+static tn_status take_lazy_bits(tn_pt_machine *m, const tn_pt_value *metadata, tn_pt_tensor *t, tn_error *err)
 {
+    if (metadata->kind != TN_PT_DICT)
+        return TN_OK;
+    TN_TRY(tn_pt_count_copied(m, metadata->items->count, err));
     const tn_pt_value *conj = tn_pt_find(metadata, "conj"), *neg = tn_pt_find(metadata, "neg");
     if (conj && is_true(conj))
-        return "its values are the conjugates of those stored (torch's conj bit)";
-    return neg && is_true(neg) ? "its values are the negatives of those stored (torch's neg bit)" : NULL;
+        t->never = "its values are the conjugates of those stored (torch's conj bit)";
+    else if (neg && is_true(neg))
+        t->never = "its values are the negatives of those stored (torch's neg bit)";
+    return TN_OK;
 }
 
 /* (storage, offset, size, stride, ...) */
@@ -138,6 +143,7 @@ static tn_status fill_view(tn_pt_machine *m, const tn_pt_known *known, arguments
     if (args.count < 4 || a[0].kind != TN_PT_STORAGE || a[1].kind != TN_PT_INT || !tn_pt_is_list(&a[2]) ||
         !tn_pt_is_list(&a[3]))
         return misfit(m, known, err);
+    TN_TRY(tn_pt_count_copied(m, a[0].storage->key.len, err));
     t->storage = a[0].storage;
     t->type = t->storage->type ? t->storage->type : &uint8_type;
     t->offset = a[1].i;
@@ -151,7 +157,7 @@ static tn_status make_view(tn_pt_machine *m, const tn_pt_known *known, arguments
 {
     tn_pt_tensor *t = new_tensor(m, out);
     TN_NEED(t, err);
-    t->never = lazy_bit(arg(args, 6));
+    TN_TRY(take_lazy_bits(m, arg(args, 6), t, err));
     return fill_view(m, known, args, t, err);
 }
 
@@ -166,8 +172,7 @@ static tn_status make_typed_view(tn_pt_machine *m, const tn_pt_known *known, arg
     if (type->kind != TN_PT_GLOBAL || !type->global->known || !type->global->known->type.name)
         return misfit(m, known, err);
     t->type = &type->global->known->type;
-    t->never = lazy_bit(arg(args, 7));
-    return TN_OK;
+    return take_lazy_bits(m, arg(args, 7), t, err);
 }
 
 /* (tensor, ...) */
@@ -285,6 +290,7 @@ static tn_status make_dict(tn_pt_machine *m, const tn_pt_known *known, arguments
         out->items->of = known->name;
     if (!from)
         return TN_OK;
+    TN_TRY(tn_pt_count_copied(m, (uint64_t)from->items->count * sizeof *from, err));
     if (from->kind == TN_PT_DICT)
         return tn_pt_append(m, out->items, from->items->at, from->items->count, err);
     for (uint32_t i = 0; i < from->items->count; i++) {
@@ -336,6 +342,7 @@ static tn_status make_encoded(tn_pt_machine *m, const tn_pt_known *known, argume
     bool latin = args.count == 1 || tn_pt_text_is(codec, "latin1") || tn_pt_text_is(codec, "latin-1");
     if (text->kind != TN_PT_TEXT || !latin)
         return misfit(m, known, err);
+    TN_TRY(tn_pt_count_copied(m, text->size, err));
     uint8_t *bytes = tn_arena_alloc(m->arena, text->size);
     uint32_t n = 0;
     TN_NEED(bytes, err);
@@ -609,9 +616,10 @@ tn_status tn_pt_call_value(tn_pt_machine *m, const tn_pt_value *function, const 
     if (g->known && g->known->call)
         return g->known->call(m, g->known, (arguments){ args, n }, out, err);
     note_call(m, g);
-    if (is_set(g, args, n))
-        return tn_pt_new_items(m, TN_PT_SET, args[0].items->at, args[0].items->count, out, err);
-    return make_object(m, g, out, err);
+    if (!is_set(g, args, n))
+        return make_object(m, g, out, err);
+    TN_TRY(tn_pt_count_copied(m, (uint64_t)args[0].items->count * sizeof *args, err));
+    return tn_pt_new_items(m, TN_PT_SET, args[0].items->at, args[0].items->count, out, err);
 }
 
 /* (function, type, args, state) */
@@ -722,6 +730,7 @@ static tn_status make_storage(tn_pt_machine *m, const tn_pt_value *id, uint32_t 
     s->count = s->used = (uint64_t)id[4].i;
     m->storages[m->nstorages++] = s;
     TN_TRY(take_key(m, &id[2], &s->key, err));
+    TN_TRY(tn_pt_count_copied(m, s->key.len, err));
     *out = (tn_pt_value){ .kind = TN_PT_STORAGE, .storage = s };
     return n > 5 ? take_part(m, s, &id[5], err) : TN_OK;
 }

@@ -11,6 +11,8 @@
 enum {
     MAX_PROTOCOL = 5,
     MAX_NUMBER_BYTES = 1024,
+    MAX_COPIED = 32,            /* bytes that calls copy for each byte of the pickle, and... */
+    FREE_COPIED = 1 << 16,      /* ...these */
     USUAL_MEMO = 12,            /* bytes of a pickle for each value that is put into the memo, at least */
     MOST_MEMO = 1 << 22         /* values that memory is taken for at once */
 };
@@ -27,6 +29,16 @@ tn_status tn_pt_fail(const tn_pt_machine *m, tn_error *err, tn_status status, co
     va_end(args);
     uint64_t at = m->base == TN_NO_OFFSET ? TN_NO_OFFSET : m->base + m->op;
     return tn_fail_at(err, status, at, "%s", text);
+}
+
+tn_status tn_pt_count_copied(tn_pt_machine *m, uint64_t bytes, tn_error *err)
+{
+    uint64_t most = FREE_COPIED + MAX_COPIED * (uint64_t)m->cur.end;
+    m->copied += bytes;         /* each time at most what memory has */
+    if (m->copied <= most)
+        return TN_OK;
+    return tn_pt_fail(m, err, TN_ERR_LIMIT, "calls of the pickle copy more than the %llu bytes allowed",
+                      (unsigned long long)most);
 }
 
 static tn_status truncated(const tn_pt_machine *m, tn_error *err)
@@ -583,6 +595,7 @@ static tn_status op_add_items(tn_pt_machine *m, unsigned kind, tn_error *err)
 static tn_status push_global(tn_pt_machine *m, tn_text module, tn_text name, tn_error *err)
 {
     tn_pt_value v;
+    TN_TRY(tn_pt_count_copied(m, module.len + name.len, err));
     if (tn_utf8_valid(module.ptr, module.len) != module.len || tn_utf8_valid(name.ptr, name.len) != name.len)
         return tn_pt_fail(m, err, TN_ERR_CORRUPT, "the name of a global is not UTF-8");
     TN_TRY(tn_pt_new_global(m, module, name, &v, err));
@@ -756,6 +769,9 @@ tn_status tn_pt_run(tn_pt_machine *m, tn_pt_value *root, tn_error *err)
         if (m->cur.bad)
             return tn_pt_fail(m, err, TN_ERR_TRUNCATED, "the pickle has no end");
         m->opcodes++;
+        if (m->most_opcodes && m->opcodes > m->most_opcodes)
+            return tn_pt_fail(m, err, TN_ERR_LIMIT, "expected at most %llu opcodes but found more",
+                              (unsigned long long)m->most_opcodes);
         if (op == STOP)
             break;
         if (!opcodes[op].run)

@@ -19,7 +19,8 @@ typedef struct tn_pt_call {
     uint64_t            at;     /* byte of the pickle */
 } tn_pt_call;
 
-/* Zero-initialise to begin; `arena`, `cur` and `base` are set by the caller. */
+/* Zero-initialise to begin; `arena`, `cur` and `base` are set by the caller, and `most_opcodes` where few
+ * bytes of a file may be very many of a pickle. */
 typedef struct tn_pt_machine {
     tn_arena      *arena;
     tn_cur         cur;         /* the pickle, at most 1 GiB */
@@ -31,7 +32,8 @@ typedef struct tn_pt_machine {
     tn_pt_value   *memo;
     size_t         nmemo, memo_cap;
     tn_pt_items   *no_items;    /* of every empty tuple, which never grows; NULL: there was none yet */
-    uint64_t       opcodes;
+    uint64_t       opcodes, most_opcodes;   /* 0: any number */
+    uint64_t       copied;      /* bytes that calls have copied */
     size_t         op;          /* byte of the present opcode */
     bool           is_script;   /* TorchScript: its own classes are not worth a word */
     tn_pt_call     calls[TN_PT_MAX_CALLS];
@@ -55,6 +57,10 @@ tn_status tn_pt_fail(const tn_pt_machine *m, tn_error *err, tn_status status, co
 /* Appends to a LIST, SET or DICT. */
 tn_status tn_pt_append(tn_pt_machine *m, tn_pt_items *items, const tn_pt_value *values, size_t n,
                        tn_error *err);
+
+/* Counts bytes that a call copies or searches: the same value may be given to call after call.
+ * TN_ERR_LIMIT: these are more than a constant times the bytes of the pickle. */
+tn_status tn_pt_count_copied(tn_pt_machine *m, uint64_t bytes, tn_error *err);
 
 /* A new LIST, TUPLE, SET or DICT with these items. */
 tn_status tn_pt_new_items(tn_pt_machine *m, tn_pt_kind kind, const tn_pt_value *values, size_t n,

@@ -10,7 +10,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { AHEAD = 8 };            /* tensors that are fetched into the cache before their turn */
+enum {
+    AHEAD = 8,                  /* tensors that are fetched into the cache before their turn */
+    MAX_DECODED = 32,           /* bytes that are decoded for each byte of a pickle, and... */
+    FREE_DECODED = 1 << 16      /* ...these */
+};
 
 /* The entry being made. */
 typedef struct making {
@@ -427,11 +431,27 @@ static void put_decoded(tn_pt_reader *r, tn_pt_found *f)
     tn_buf_fill(&r->decoded, 0, (0 - r->decoded.size) % 8);
 }
 
+/* Tensors may share what they are made of: all of it takes a constant times the pickle. */
+static tn_status check_decoded(const tn_pt_reader *r, uint64_t most, tn_error *err)
+{
+    if (r->decoded.size <= most)
+        return TN_OK;
+    return tn_fail_at(err, TN_ERR_LIMIT, r->found[0].from->at,
+                      "numbers in the pickle take more than the %" PRIu64 " bytes allowed", most);
+}
+
 static tn_status keep_decoded(tn_pt_reader *r, tn_error *err)
 {
-    for (size_t i = 0; i < r->nfound; i++)
+    const tn_pt_pickle *last = NULL;
+    uint64_t most = FREE_DECODED;
+    for (size_t i = 0; i < r->nfound; i++) {
+        const tn_pt_pickle *from = r->found[i].from;
+        most += from == last ? 0 : MAX_DECODED * (uint64_t)from->bytes.len;
+        last = from;
         put_decoded(r, &r->found[i]);
-    TN_NEED(!r->decoded.bad, err);
+        TN_NEED(!r->decoded.bad, err);
+        TN_TRY(check_decoded(r, most, err));
+    }
     if (!r->decoded.size)
         return TN_OK;
     void *copy = tn_arena_copy(&r->file->arena, r->decoded.data, r->decoded.size);

@@ -189,18 +189,18 @@ static const char *key_at(const void *owner, size_t i)
 }
 
 /* A text that no other key has; bytes that are not UTF-8 stand for what a C string cannot hold. */
-static const char *unique_key(walk *w, const tn_pt_value *key)
+static tn_status unique_key(walk *w, const tn_pt_value *key, const char **text, tn_error *err)
 {
     digits d;
     tn_text name;
+    *text = "";                 /* not looked at */
     if (!key_name(key, &d, &name))
-        return "";              /* not looked at */
-    if (key->kind == TN_PT_TEXT && !tn_text_has_nul(name))
-        return tn_arena_text(&w->r->arena, name.ptr, name.len);
+        return TN_OK;
+    TN_TRY(count_steps(w, name.len / STEP_BYTES, err));
     char *copy = tn_arena_alloc(&w->r->arena, 2 * name.len + 2);
     size_t n = 0;
-    if (!copy)
-        return NULL;
+    TN_NEED(copy, err);
+    *text = copy;
     if (key->kind != TN_PT_TEXT)
         copy[n++] = '\xff';
     for (size_t i = 0; i < name.len; i++) {
@@ -209,7 +209,7 @@ static const char *unique_key(walk *w, const tn_pt_value *key)
         copy[n++] = name.ptr[i] ? name.ptr[i] : '\x80';
     }
     copy[n] = 0;
-    return copy;
+    return TN_OK;
 }
 
 /* A key that comes twice has its last value, at the place of the first, as in Python. */
@@ -221,11 +221,9 @@ static tn_status make_unique(walk *w, tn_pt_items *dict, tn_error *err)
     tn_status status = k.names && tn_names_init(&names, n) ? TN_OK : tn_fail_nomem(err);
     for (uint32_t i = 0; i < n && !status; i++) {
         const tn_pt_value key = dict->at[2 * i], value = dict->at[2 * i + 1];
-        k.names[kept] = unique_key(w, &key);
         size_t other = TN_NAMES_ADDED;
-        if (!k.names[kept])
-            status = tn_fail_nomem(err);
-        else if (k.names[kept][0] || key.kind == TN_PT_TEXT)
+        status = unique_key(w, &key, &k.names[kept], err);
+        if (!status && (k.names[kept][0] || key.kind == TN_PT_TEXT))
             other = tn_names_add(&names, &k, key_at, kept);
         if (other == TN_NAMES_NOMEM)
             status = tn_fail_nomem(err);
@@ -423,17 +421,42 @@ static bool is_module(const tn_pt_value *state)
            is_dict(tn_pt_find(state, "_buffers")) && is_dict(tn_pt_find(state, "_modules"));
 }
 
-/* Whether a set, or None, has this text. */
-static bool has_text(const tn_pt_value *set, tn_text text)
+/* Names of buffers that are not part of the state. */
+typedef struct text_set {
+    keys     texts;
+    tn_names names;
+} text_set;
+
+/* The texts in a list or set; a module may have None or nothing. */
+static tn_status index_texts(walk *w, const tn_pt_value *from, text_set *set, tn_error *err)
 {
-    for (uint32_t i = 0; set && tn_pt_is_items(set) && i < set->items->count; i++)
-        if (set->items->at[i].kind == TN_PT_TEXT && tn_text_equal(tn_pt_text(&set->items->at[i]), text))
-            return true;
-    return false;
+    uint32_t n = from && tn_pt_is_items(from) ? from->items->count : 0;
+    TN_TRY(count_steps(w, n, err));
+    set->texts.names = tn_arena_alloc(&w->r->arena, n * sizeof *set->texts.names);
+    TN_NEED(set->texts.names && tn_names_init(&set->names, n), err);
+    for (uint32_t i = 0; i < n; i++) {
+        TN_TRY(unique_key(w, &from->items->at[i], &set->texts.names[i], err));
+        TN_NEED(tn_names_add(&set->names, &set->texts, key_at, i) != TN_NAMES_NOMEM, err);
+    }
+    return TN_OK;
 }
 
-/* The values of one kind in a dict of a module, by name; those named in `without` are left out. */
-static tn_status visit_members(walk *w, const tn_pt_value *dict, tn_pt_kind kind, const tn_pt_value *without,
+/* Whether a member of a module counts: it is of this kind, and has a name that is not in `without`. */
+static tn_status is_member(walk *w, const tn_pt_value *item, tn_pt_kind kind, const text_set *without,
+                           bool *counts, tn_error *err)
+{
+    const char *key;
+    TN_TRY(count_steps(w, 1, err));
+    *counts = item[1].kind == kind;
+    if (!*counts || !without->names.count)
+        return TN_OK;
+    TN_TRY(unique_key(w, item, &key, err));
+    *counts = tn_names_find(&without->names, &without->texts, key_at, key) == SIZE_MAX;
+    return TN_OK;
+}
+
+/* The values of one kind in a dict of a module, by name. */
+static tn_status visit_members(walk *w, const tn_pt_value *dict, tn_pt_kind kind, const text_set *without,
                                tn_error *err)
 {
     if (!dict->items->is_unique)
@@ -441,22 +464,27 @@ static tn_status visit_members(walk *w, const tn_pt_value *dict, tn_pt_kind kind
     for (uint32_t i = 0; i + 1 < dict->items->count; i += 2) {
         digits d;
         tn_text name;
+        bool counts;
         const tn_pt_value *item = &dict->items->at[i];
-        TN_TRY(count_steps(w, 1, err));
-        if (item[1].kind != kind || !key_name(item, &d, &name) || has_text(without, name))
-            continue;
-        TN_TRY(visit_named(w, name, item + 1, err));
+        TN_TRY(is_member(w, item, kind, without, &counts, err));
+        if (counts && key_name(item, &d, &name))
+            TN_TRY(visit_named(w, name, item + 1, err));
     }
     return TN_OK;
 }
 
-/* As state_dict() lists it: parameters, buffers, then the modules in it. */
+/* As state_dict() lists it: parameters, buffers that are persistent, then the modules in it. */
 static tn_status visit_module(walk *w, const tn_pt_value *state, tn_error *err)
 {
-    const tn_pt_value *without = tn_pt_find(state, "_non_persistent_buffers_set");
-    TN_TRY(visit_members(w, tn_pt_find(state, "_parameters"), TN_PT_TENSOR, NULL, err));
-    TN_TRY(visit_members(w, tn_pt_find(state, "_buffers"), TN_PT_TENSOR, without, err));
-    return visit_members(w, tn_pt_find(state, "_modules"), TN_PT_OBJECT, NULL, err);
+    static const text_set none;
+    text_set without = none;
+    TN_TRY(visit_members(w, tn_pt_find(state, "_parameters"), TN_PT_TENSOR, &none, err));
+    tn_status status = index_texts(w, tn_pt_find(state, "_non_persistent_buffers_set"), &without, err);
+    if (!status)
+        status = visit_members(w, tn_pt_find(state, "_buffers"), TN_PT_TENSOR, &without, err);
+    tn_names_free(&without.names);
+    TN_TRY(status);
+    return visit_members(w, tn_pt_find(state, "_modules"), TN_PT_OBJECT, &none, err);
 }
 
 /* The state of an object; that of one with slots is a tuple of two dicts. */
@@ -465,6 +493,8 @@ static tn_status visit_state(walk *w, const tn_pt_value *state, tn_error *err)
     bool slots = state->kind == TN_PT_TUPLE && state->items->count == 2 &&
                  (is_dict(&state->items->at[0]) || state->items->at[0].kind == TN_PT_NONE) &&
                  is_dict(&state->items->at[1]);
+    if (state->kind == TN_PT_DICT)          /* it is searched for names */
+        TN_TRY(count_steps(w, state->items->count / STEP_BYTES, err));
     if (is_module(state))
         return visit_module(w, state, err);
     if (slots)

@@ -199,6 +199,13 @@ static tn_status read_byte_order(tn_pt_reader *r, const archive *a, tn_error *er
     return TN_OK;
 }
 
+/* Values take more memory than opcodes, so few deflated bytes may not be very many of these. */
+static uint64_t most_opcodes(const tn_zip_member *m)
+{
+    enum { FEW = 1 << 20, FOR_EACH_BYTE = 32 };
+    return m->method == TN_ZIP_STORED ? 0 : FEW + FOR_EACH_BYTE * m->size;
+}
+
 /* Runs the pickle of a member and walks through what it makes. */
 static tn_status read_pickle(tn_pt_reader *r, const archive *a, const tn_zip_member *m, bool constants,
                              tn_error *err)
@@ -210,6 +217,7 @@ static tn_status read_pickle(tn_pt_reader *r, const archive *a, const tn_zip_mem
     TN_TRY(load(r, a, m, &p->bytes, err));
     tn_pt_machine machine = { .arena = &r->arena, .base = p->is_raw ? p->at : TN_NO_OFFSET,
                               .cur = { .base = (const uint8_t *)p->bytes.ptr, .end = p->bytes.len },
+                              .most_opcodes = most_opcodes(m),
                               .is_script = find(a, "constants.pkl") != NULL };
     tn_pt_value root;
     tn_error why;
