@@ -276,7 +276,7 @@ tn_create_options create_options(const opts *o)
         .level = o->level,
         .checksum = o->checksum,
         .jobs = o->jobs,
-        .note = progress_note,
+        .note = o->quiet ? NULL : progress_note,
     };
 }
 

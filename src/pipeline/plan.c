@@ -19,7 +19,7 @@
 static tn_status check_parts(const tn_tensor *t, tn_error *err)
 {
     for (uint32_t k = 0; k < t->nparts; k++)
-        TN_TRY(tn_part_readable(t, &t->parts[k], err));
+        TN_TRY(tn_with_reason(tn_part_readable(t, &t->parts[k], err), TN_REASON_ONLY, NULL, err));
     return TN_OK;
 }
 

@@ -374,7 +374,8 @@ static void what_does_not_fit_the_graph_is_refused(void)
           "tensor \"t0\": the graph needs float32 [4] but found float32 [5]" },
         { "t0", TN_INT32, 4, TN_ERR_UNSUPPORTED,
           "tensor \"t0\": the graph needs float32 [4] but found int32 [4]" },
-        { "t1", TN_FLOAT32, 4, TN_ERR_ARGUMENT, "tensor \"t0\": the graph needs it but it is not in the input" },
+        { "t1", TN_FLOAT32, 4, TN_ERR_UNSUPPORTED,
+          "tensor \"t0\": the graph needs it but it is not in the input" },
     };
     for (size_t i = 1; i < sizeof cases / sizeof *cases; i++) {
         tn_file *f = save_one(cases[i].name, cases[i].dtype, cases[i].count, NULL);
@@ -400,7 +401,7 @@ static void tensors_that_the_graph_does_not_have_are_refused(void)
     put_model("more.onnx", two, 2);
     const full_path graph = in_folder("m.onnx");
     tn_file *f = open_made("more.onnx");
-    check_refused(f, (wish){ .graph = graph.text }, TN_ERR_ARGUMENT,
+    check_refused(f, (wish){ .graph = graph.text }, TN_ERR_UNSUPPORTED,
                   "tensor \"t1\": the graph has no tensor of this name (only)");
     tn_error err = { .text = "" };
     check_ok(convert(f, "part.onnx", (wish){ .graph = graph.text, .only = "t0" }, &err), "part", &err);

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MAX_FILES = 1024 };
 
@@ -124,6 +125,13 @@ static const char *location_at(const void *owner, size_t i)
     return ((const opened *)owner)->locations[i];
 }
 
+/* A folder or a device is there, but is not what a model may name. */
+static bool is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 static tn_status open_next(tn_onnx_model *m, opened *o, const char *location, tn_error *err)
 {
     const char *model = m->file->shards[0].path;
@@ -138,12 +146,12 @@ static tn_status open_next(tn_onnx_model *m, opened *o, const char *location, tn
     tn_error why;
     tn_status status = tn_file_add_shard(m->file, path, &o->shards[o->count], &why);
     if (status == TN_ERR_NOMEM)
-        *err = why;
+        return tn_fail_nomem(err);
+    if (status == TN_ERR_IO && is_special(path))
+        status = TN_ERR_CORRUPT;
     if (status)
-        return status == TN_ERR_NOMEM
-                   ? status
-                   : tn_fail(err, status, "its data is in the file %s beside the model: %s",
-                             tn_quote_z(location).text, why.text);
+        return tn_fail(err, status, "its data is in the file %s beside the model: %s",
+                       tn_quote_z(location).text, why.text);
     o->locations[o->count] = location;
     TN_NEED(tn_names_add(&o->names, o, location_at, o->count) != TN_NAMES_NOMEM, err);
     o->count++;

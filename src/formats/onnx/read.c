@@ -125,6 +125,8 @@ static tn_status add_entry(tn_onnx_model *m, size_t i, tn_error *err)
     e.more.sums_file = e.stored.checksum_text != NULL;
     if (t->is_segment)
         e.more.opaque = "segment";
+    if (t->type && strcmp(t->type, "STRING") == 0)
+        e.more.never = "its elements are texts (STRING), which are listed and not read";
     if (t->sparse)
         return tn_in_tensor(add_sparse(m, &e, t, &m->tensors[i + 1], err), t->name, err);
     return t->is_indices ? TN_OK : tn_file_add(m->file, &e, err);

@@ -89,7 +89,7 @@ static tn_status match_one(matching *m, size_t i, tn_error *err)
     }
     size_t k = tn_names_find(&w->names, w, entry_name, t->name);
     if (k >= w->count)
-        return tn_fail(err, TN_ERR_ARGUMENT, "the graph needs it but it is not in the input");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "the graph needs it but it is not in the input");
     tn_out_entry *e = &w->entries[k];
     if (m->used[k])
         return tn_fail(err, TN_ERR_CORRUPT, "two tensors of the model have this name");
@@ -107,7 +107,7 @@ static tn_status match_all(matching *m, tn_error *err)
         TN_TRY(tn_in_tensor(match_one(m, i, err), m->model->tensors[i].name, err));
     for (size_t k = 0; k < w->count; k++)
         if (!m->used[k])
-            return tn_in_tensor(tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ONLY, NULL,
+            return tn_in_tensor(tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_ONLY, NULL,
                                           "the graph has no tensor of this name"), w->entries[k].name, err);
     if (m->model->others_external)
         return tn_fail(err, TN_ERR_UNSUPPORTED,
