@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Of a deflated pickle: these, and so many for each stored byte. */
+enum { FREE_OPCODES = 1 << 20, MAX_OPCODES = 32 };
+
 typedef struct archive {
     tn_archive   zip;
     const char **names;         /* of the members, in the folder */
@@ -202,8 +205,7 @@ static tn_status read_byte_order(tn_pt_reader *r, const archive *a, tn_error *er
 /* Values take more memory than opcodes, so few deflated bytes may not be very many of these. */
 static uint64_t most_opcodes(const tn_zip_member *m)
 {
-    enum { FEW = 1 << 20, FOR_EACH_BYTE = 32 };
-    return m->method == TN_ZIP_STORED ? 0 : FEW + FOR_EACH_BYTE * m->size;
+    return m->method == TN_ZIP_STORED ? 0 : FREE_OPCODES + MAX_OPCODES * m->size;
 }
 
 /* Runs the pickle of a member and walks through what it makes. */
