@@ -165,11 +165,12 @@ static tn_status open_sides(sides *s, tn_error *err)
     return n ? in_side(first, tn_stream_reserve(wishes, n, err), err) : TN_OK;
 }
 
-/* The limits of the values of B; a rotation hides them. */
+/* The limits of the values of B, if it has codes of tiles; a rotation hides them. */
 static tn_status begin_limits(sides *s, tn_distance *d, tn_error *err)
 {
     const tn_decoder *decoder = tn_view_decoder(s->side[1].view);
-    if (!decoder || decoder->tensor->scaling->rotation.size || decoder->datatype->is_affine)
+    if (!decoder || decoder->tensor->scaling->rotation.size ||
+        decoder->datatype->quantizer != &tn_tile_quantizer)
         return TN_OK;
     d->limits = &s->limiter.limits;
     return tn_limiter_begin(&s->limiter, decoder, err);

@@ -384,6 +384,33 @@ static void sparse_tensors_of_other_numbers_of_entries_are_not_equal(void)
     CHECK(compare("a.zt", "b.zt", &f) == 0);
 }
 
+/* A block has no largest number.  The memory ends with the last block: nothing beyond it is read. */
+static void blocks_have_no_limits(void)
+{
+    enum { N = 4096 };
+    static float values[N];
+    for (int i = 0; i < N; i++)
+        values[i] = (float)(i * 7 % 127 - 63);
+    simple t = floats(values, N);
+    write_file("a.zt", (tn_create_options){ .replace = true }, &t, 1);
+    const tn_rule rule = { "cast", "q4_0" };
+    const tn_convert_options o = { .size = sizeof o, .rules = &rule, .nrules = 1 };
+    tn_file *a = open_file("a.zt"), *b;
+    tn_error err = { .text = "" };
+    if (tn_convert(a, in_folder("b.gguf").text, &o, NULL, &err))
+        fail_msg("%s", line_of(&err));
+    size_t n, different;
+    uint8_t *bytes = load_file(in_folder("b.gguf").text, &n);
+    CHECK(tn_open_memory(bytes, n, NULL, &b, NULL) == TN_OK);
+    found f = { .count = 0 };
+    const tn_compare_options options = { .size = sizeof options, .context = &f };
+    CHECK(tn_compare(a, b, &options, keep, &different, NULL) == TN_OK && different == 1);
+    CHECK(f.all[1].differing > 0 && f.all[1].saturated == 0);
+    tn_close(a);
+    tn_close(b);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +428,7 @@ int main(void)
         IN_FOLDER(missing_tensors_are_named_on_their_side),
         IN_FOLDER(one_element_is_found_in_a_large_tensor),
         IN_FOLDER(sparse_tensors_of_other_numbers_of_entries_are_not_equal),
+        IN_FOLDER(blocks_have_no_limits),
         TEST(what_cannot_be_read_is_said_to_be_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
