@@ -201,6 +201,8 @@ static tn_status read_pair(tn_gguf_in *in, tn_gguf_header *h, tn_buf *scratch, t
         return tn_gguf_fail(in, TN_ERR_CORRUPT, at, "expected a metadata key but found an empty text");
     if (tn_gguf_read_value(in, type, scratch, arena, &meta))
         return in->status;
+    if (strcmp(meta.key, TN_GGUF_ALIGNMENT) == 0 && tn_gguf_alignment(&meta, &h->alignment, in->err))
+        return in->status = tn_at_byte(in->err->status, at, in->err);
     if (!TN_GROW(h->meta, h->nmeta, h->meta_cap))
         return in->status = tn_fail_nomem(in->err);
     h->meta[h->nmeta++] = meta;
@@ -268,11 +270,11 @@ tn_status tn_gguf_read_header(tn_gguf_in *in, tn_gguf_header *h, tn_arena *arena
     /* a tensor has at least a length, a rank, a type and an offset; a pair a length, a type and a byte */
     h->tensors = tn_gguf_count(in, wide + 4 + 4 + 8, "tensors");
     uint64_t pairs = tn_gguf_count(in, wide + 4 + 1, "metadata values");
+    h->alignment = TN_GGUF_USUAL_ALIGN;
     if (read_pairs(in, h, pairs, arena))
         return in->status;
     h->tensors_at = tn_gguf_at(in);
-    in->status = tn_gguf_alignment(tn_gguf_find(h, TN_GGUF_ALIGNMENT), &h->alignment, in->err);
-    return in->status;
+    return TN_OK;
 }
 
 void tn_gguf_header_free(tn_gguf_header *h)
