@@ -51,6 +51,17 @@ static tn_status parse(const char *text, tn_datatype **datatype, tn_error *err)
     return TN_OK;
 }
 
+/* A type for rows of n values, which are not whole blocks of this one. */
+static const char *fallback_for(const tn_block_info *info, int64_t n)
+{
+    const tn_block_info *next = tn_block_named(info->fallback);
+    while (next && n % next->values) {
+        info = next;
+        next = tn_block_named(info->fallback);
+    }
+    return info->fallback;
+}
+
 /* Whole blocks in a row, one row after the other. */
 static tn_status shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *s,
                         tn_error *err)
@@ -60,7 +71,8 @@ static tn_status shapes(const tn_datatype *d, uint32_t rank, const int64_t *shap
     if (!rank || last % info->values)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "%s needs rows of a multiple of %u values but found %lld (cast it to %s)", info->name,
-                       (unsigned)info->values, rank ? (long long)last : 1, info->fallback);
+                       (unsigned)info->values, rank ? (long long)last : 1,
+                       fallback_for(info, rank ? last : 1));
     if (last / info->values > INT64_MAX / info->bytes)
         return tn_fail(err, TN_ERR_LIMIT, "too large for its datatype");
     tn_scaled_part *data = &s->parts[s->count++];

@@ -30,7 +30,7 @@ typedef struct tn_block_info {
     uint32_t    number;         /* in GGUF */
     uint16_t    values, bytes;  /* of a block */
     tn_block_field fields[2];   /* whose bytes are reversed in the other byte order; count 0: none */
-    uint8_t     scales;         /* of the numbers of the first field so many are float16 scales */
+    uint8_t     scales;         /* of the first field: so many are float16 scales that must be finite */
     const char *fallback;       /* a type for rows that are not whole blocks */
 } tn_block_info;
 
