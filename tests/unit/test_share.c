@@ -728,13 +728,15 @@ static void confine_and_try(tn_offer *offer)
         free(memory[i]);
 }
 
-static void serve_confined(void)
+/* Writes a byte to `ready` as soon as it listens. */
+static void serve_confined(int ready)
 {
     tn_error err = { .text = "" };
     struct sigaction action = { .sa_handler = stop_offering };
     REQUIRE(tn_share_offer(place().text, NULL, &offering, &err) == TN_OK);
     REQUIRE(sigaction(SIGTERM, &action, NULL) == 0);
     confine_and_try(offering);
+    REQUIRE(write(ready, "", 1) == 1);
     REQUIRE(tn_offer_run(offering, NULL) == TN_OK);
     tn_offer_close(offering);
 }
@@ -756,14 +758,18 @@ static void a_confined_server_answers_stops_and_removes_its_socket(void)
     }
     make_plain("plain.zt", 1);
     fflush(NULL);
+    int ends[2];
+    char byte;
+    CHECK(pipe(ends) == 0);
     pid_t server = fork();
     CHECK(server >= 0);
     if (server == 0) {
-        serve_confined();
+        serve_confined(ends[1]);
         _exit(0);
     }
-    while (access(place().text, F_OK) != 0)
-        usleep(1000);
+    close(ends[1]);
+    CHECK(read(ends[0], &byte, 1) == 1);
+    close(ends[0]);
     for (int i = 0; i < 20; i++)
         CHECK(attach_status(NULL, NULL) == TN_OK);
     end_offering(server);
