@@ -151,7 +151,10 @@ class Store:
             return
         else:
             self.objects[key] = (request.body, etag)
-        request.reply(200, [("ETag", etag)])
+            if "lost" in request.switches and request.server.state.count("lost put") < 1:
+                request.lose_reply()
+                return
+        request.reply(200, [("ETag", etag)], b"<Thanks/>" if "thanks" in request.switches else b"")
 
     # ---- uploads ----
 
@@ -193,6 +196,9 @@ class Store:
         etag = '"%s-%d"' % (hashlib.md5(b"".join(data)).hexdigest(), len(listed))
         self.objects[key] = (b"".join(data), etag)
         del self.uploads[query["uploadId"]]
+        if "lost" in request.switches and request.server.state.count("lost complete") < 1:
+            request.lose_reply()
+            return
         self.xml(request, f"<CompleteMultipartUploadResult><Key>{escape(key)}</Key><ETag>{escape(etag)}</ETag>"
                           "</CompleteMultipartUploadResult>")
 

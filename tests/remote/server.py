@@ -19,6 +19,13 @@ Faults are switches in the path, each a segment that begins with "~", before the
     ~headers ~xml    very long, or an error with odd XML
     ~encoded         Content-Encoding: gzip
     ~need=TEXT       401 without the header "Authorization: TEXT"
+    ~endless=404     this status, and a body that never ends; ~endless=headers: header lines that never end
+    ~ticket=3        a redirect to a place that answers three requests and then 403
+    ~empty           200 without a body
+    ~replaced        the first reply of a path is cut after 1000 bytes and has another ETag and other bytes
+    ~lost            an object is written, but the first reply to that is lost
+    ~thanks          the reply to a part has a body
+    ~lifetime=60     credentials that expire in so many seconds
 
 The paths /bucket/... are an S3 store in memory, which checks every signature (s3.py).  Of files that begin with
 "api/" and "/ORG/REPO/resolve/" the hub is made: see run.  GET /_log returns what was asked for since the last time,
@@ -53,6 +60,10 @@ class State:
             n = self.counts.get(key, 0)
             self.counts[key] = n + 1
             return n
+
+
+def state_number(state):
+    return state.count("number")
 
 
 def switches_of(path):
@@ -170,6 +181,19 @@ class Handler(BaseHTTPRequestHandler):
             if self.number < int(times or 1 << 30):
                 self.reply(int(status), [("Retry-After", "0")], b"<Error><Code>SlowDown</Code></Error>")
                 return
+        if "endless" in s:
+            self.send_endless(s["endless"])
+            return
+        if "ticket" in s:
+            place = "/~place=%sx%s%s" % (s["ticket"], state_number(self.server.state), self.plain)
+            self.reply(302, [("Location", place)])
+            return
+        if "place" in s and self.number >= int(s["place"].split("x")[0]):
+            self.reply(403)
+            return
+        if "empty" in s:
+            self.reply(200)
+            return
         if "need" in s and self.headers.get("Authorization") != s["need"]:
             self.reply(401)
             return
@@ -192,10 +216,31 @@ class Handler(BaseHTTPRequestHandler):
         if not self.send_identity():
             self.send_file()
 
+    def lose_reply(self):
+        """What was asked for is done, but nobody is told."""
+        self.note(0)
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def send_endless(self, what):
+        """Until the other side goes away."""
+        head, piece = f"HTTP/1.1 {what} X\r\n\r\n", b"no" * 32768
+        if what == "headers":
+            head, piece = "HTTP/1.1 206 X\r\n", b"X-More: and more\r\n" * 100
+        if what == "100":
+            head, piece = "", b"HTTP/1.1 102 X\r\n\r\n" * 100
+        self.close_connection = True
+        self.wfile.write(head.encode())
+        while True:
+            self.wfile.write(piece)
+
     def send_identity(self):
         """Services that give credentials; False: the path is none of theirs."""
         new = {"AccessKeyId": "NEWKEY", "SecretAccessKey": s3.KEYS["NEWKEY"], "Token": s3.TOKENS["NEWKEY"],
                "Expiration": "2099-01-02T03:04:05Z"}
+        if "lifetime" in self.switches:
+            end = time.time() + int(self.switches["lifetime"])
+            new["Expiration"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end))
         if self.plain == "/latest/api/token" and self.command == "PUT":
             self.reply(200, body=b"metadata-token")
         elif self.plain.startswith("/latest/") and self.headers.get("X-aws-ec2-metadata-token") != "metadata-token":
@@ -238,6 +283,8 @@ class Handler(BaseHTTPRequestHandler):
         headers = [("ETag", etag), ("Last-Modified", self.date_time_string(stat.st_mtime)), ("Accept-Ranges", "bytes")]
         if "noetag" in s:
             headers = []
+        if "replaced" in s and self.number == 0:
+            headers[0] = ("ETag", '"before"')
         if wanted is not None and (wanted != etag or "weak" in s) and "grow" not in s:
             self.reply(412, headers)
             return
@@ -254,6 +301,9 @@ class Handler(BaseHTTPRequestHandler):
                 return
             file.seek(first)
             body = file.read(last - first + 1)
+        if "replaced" in s and self.number == 0:
+            self.switches["cut"] = "1000x1"
+            body = body.replace(b"model", b"MODEL")
         body = body[:len(body) // 2] if "short" in s else body
         body = body + b"more" if "long" in s else body
         first += 8 if "wrongrange" in s else 0

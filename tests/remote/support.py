@@ -33,7 +33,7 @@ def expect(condition, *what):
 
 
 def equal(found, expected, what=""):
-    expect(found == expected, f"{what}: expected {expected!r} but found {found!r}")
+    expect(found == expected, f"{what}: expected {expected!r:.2000} but found {found!r:.2000}")
 
 
 # ---- files ----

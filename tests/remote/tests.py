@@ -163,6 +163,34 @@ def faults_that_last_end_soon():
 
 
 @test
+def replies_that_never_end_are_an_error_soon():
+    for switch in ("endless=404", "endless=302", "endless=503", "endless=206", "endless=headers", "endless=100"):
+        result = tool("ls", f"{URL}/~{switch}/m.safetensors", code=3, most=30)
+        expect(len(result.err.splitlines()) == 1, switch, result.err)
+
+
+@test
+def a_file_that_is_replaced_between_the_first_tries_is_read_from_its_new_beginning():
+    equal(tool("ls", f"{URL}/~replaced/m.safetensors").out, tool("ls", FILES / "m.safetensors").out)
+
+
+@test
+def a_place_that_expires_is_asked_for_again():
+    wanted = converted(FILES / "m.safetensors")
+    for requests in (1, 2, 3):
+        server.log()
+        expect(converted(f"{URL}/~ticket={requests}/m.safetensors") == wanted, requests)
+    asked = [entry["status"] for entry in server.log()]
+    expect(asked.count(302) < asked.count(206) / 2, "a new place was not remembered", asked)
+
+
+@test
+def an_empty_reply_is_an_empty_file():
+    equal(tool("ls", f"{URL}/~empty/x", code=1).err.replace(f"{URL}/~empty/x", "x"),
+          tool("ls", FILES / "empty", code=1).err.replace(str(FILES / "empty"), "x"))
+
+
+@test
 def a_small_file_needs_no_ranges():
     equal(tool("ls", f"{URL}/~norange/small.safetensors").out, tool("ls", FILES / "small.safetensors").out)
 
@@ -193,7 +221,7 @@ def nobody_there_is_an_error_soon():
 
 @test
 def urls_that_are_none_are_refused():
-    for url, text in (("http://", "expected a host"), ("http://user:pw@127.0.0.1/x", "~/.netrc"),
+    for url, text in (("http://", "expected a host"), ("http://user:pass-of-test@127.0.0.1/x", "~/.netrc"),
                       ("http://127.0.0.1/a b", "without spaces")):
         expect(text in tool("ls", url, code=2).err or text in outputs[-1][1], url, outputs[-1][1])
 
@@ -276,6 +304,18 @@ def credentials_come_from_each_place():
     expect("neither https nor this machine" in result.err, result.err)
 
 
+@test
+def credentials_that_expire_soon_are_fetched_again_while_data_comes():
+    place = STORE | {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{URL}/~lifetime=200/container",
+                     "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_CONFIG_FILE": "/dev/null",
+                     "AWS_CONTAINER_AUTHORIZATION_TOKEN": "container-token"}
+    wanted = converted(FILES / "m.safetensors")
+    server.log()
+    expect(converted("s3://bucket/m.safetensors", "-j", "4", env=place) == wanted)
+    asked = [entry["path"] for entry in server.log()].count("/~lifetime=200/container")
+    expect(asked <= 3, asked, "requests for credentials")
+
+
 # ---- objects as outputs ----
 
 def begin_upload(key):
@@ -315,9 +355,18 @@ def an_object_that_exists_is_not_replaced_unless_asked():
 def uploads_survive_faults():
     near = ROOM / "near-faults.zt"
     tool("convert", FILES / "m.safetensors", near)
-    for switch in ("fail=503x2", "completefail"):
+    for switch in ("fail=503x2", "completefail", "thanks"):
         tool("convert", FILES / "m.safetensors", f"s3://bucket/~{switch}/faults.zt", "--force", env=S3)
         equal(stored("faults.zt"), near.read_bytes(), switch)
+
+
+@test
+def an_upload_whose_last_reply_is_lost_is_done():
+    for path, key in (("small.safetensors", "lost-small.zt"), ("m.safetensors", "lost.zt")):
+        near = ROOM / ("near-" + key)
+        tool("convert", FILES / path, near)
+        tool("convert", FILES / path, f"s3://bucket/~lost/{key}", env=S3)
+        expect(stored(key) == near.read_bytes(), key)
 
 
 @test
@@ -438,7 +487,7 @@ def queries_of_urls_are_sent_but_never_shown():
 
 @test
 def no_secret_appears_anywhere():
-    words = ("0123456789secret", "secret/of+the=test", "another/secret", "session-token-of", "hf_token_of",
+    words = ("0123456789secret", "pass-of-test", "secret/of+the=test", "another/secret", "session-token-of", "hf_token_of",
              "not-the-secret", "container-token", "web+token")
     written_by_tests = (".aws/credentials", ".aws/config", "web-token")
     for arguments, text in outputs:

@@ -15,12 +15,16 @@ enum {
     FILE_BYTES = 256 << 10,     /* of ~/.aws/config and the like */
     REPLY_BYTES = 64 << 10,
     EARLY = 300,                /* seconds before they expire */
+    AGAIN = 30,                 /* seconds between requests for others that do not expire so soon */
     HOP = 1                     /* seconds that a metadata service may take */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Whoever finds credentials holds `finding` and waits for replies; requests are signed meanwhile, also by the
+ * thread that those replies come to.  So `lock` is held for a moment only. */
+static pthread_mutex_t finding = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
 static tn_credentials found;
 static bool is_found;
+static time_t found_at;
 
 static const char *environment(const char *name)
 {
@@ -224,6 +228,7 @@ static tn_status ask(const question *q, char *text, size_t *n, tn_error *err)
     x->room = REPLY_BYTES - 1;
     x->once = q->once;
     x->patience = q->once ? HOP : 0;
+    x->is_direct = tn_begins_with(q->url, "http://");       /* nobody else is to see secrets */
     tn_status status = tn_exchange_run(x, err);
     *n = x->got;
     text[x->got] = '\0';
@@ -324,9 +329,9 @@ static void from_instance(char *text, tn_credentials *c)
     endpoint = endpoint ? endpoint : "http://169.254.169.254";
     snprintf(url, sizeof url, "%s/latest/api/token", endpoint);
     if (ask(&(question){ "PUT", url, "X-aws-ec2-metadata-token-ttl-seconds: 21600", true }, text, &n, NULL) ||
-        n > 200)
+        !keep(role, sizeof role, text, n))
         return;
-    snprintf(header, sizeof header, "X-aws-ec2-metadata-token: %s", text);
+    snprintf(header, sizeof header, "X-aws-ec2-metadata-token: %s", role);
     snprintf(url, sizeof url, "%s/latest/meta-data/iam/security-credentials/", endpoint);
     if (ask(&(question){ "GET", url, header, true }, text, &n, NULL) ||
         !keep(role, sizeof role, text, strcspn(text, "\r\n")))
@@ -361,22 +366,42 @@ static tn_status find(tn_credentials *c, tn_error *err)
     return status;
 }
 
+/* Whether credentials are to be found now; *usable: those that are here do still. */
+static bool is_due(bool again, bool *usable)
+{
+    pthread_mutex_lock(&lock);
+    time_t now = time(NULL);
+    bool expire = found.expires && found.expires - EARLY < now && now - found_at >= AGAIN;
+    *usable = is_found && !again && (!found.expires || found.expires > now);
+    bool due = !is_found || expire || again;
+    pthread_mutex_unlock(&lock);
+    return due;
+}
+
+static void take(const tn_credentials *now)
+{
+    pthread_mutex_lock(&lock);
+    if (now)
+        found = *now;
+    is_found = true;
+    found_at = time(NULL);
+    pthread_mutex_unlock(&lock);
+}
+
 tn_status tn_credentials_find(bool again, tn_error *err)
 {
     tn_status status = TN_OK;
-    pthread_mutex_lock(&lock);
-    bool expire = found.expires && found.expires - EARLY < time(NULL);
-    if (!is_found || expire || again) {
+    bool usable;
+    pthread_mutex_lock(&finding);
+    if (is_due(again, &usable)) {
         tn_credentials now = { 0 };
         status = find(&now, err);
-        if (!status) {
-            found = now;
-            is_found = true;
-        }
+        if (!status || usable)
+            take(status ? NULL : &now);
         explicit_bzero(&now, sizeof now);
     }
-    pthread_mutex_unlock(&lock);
-    return status;
+    pthread_mutex_unlock(&finding);
+    return usable ? TN_OK : status;
 }
 
 void tn_credentials_get(tn_credentials *c)

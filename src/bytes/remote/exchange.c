@@ -16,9 +16,11 @@
 enum {
     MOST_REDIRECTS = 5,
     PROBLEM_BYTES = 64 << 10,   /* of a reply that is not good, to read its reason in */
-    MOST_PROBLEM = 1 << 20,     /* more of it ends the transfer */
+    MOST_IGNORED = 1 << 20,     /* bytes of a body that goes nowhere: more of it ends the transfer */
+    MOST_HEADER = 256 << 10,
     SLOWEST = 1000,             /* bytes per second: slower is as good as nothing */
     USUAL_PATIENCE = 20,
+    MORE_PATIENCE = 15,         /* times the usual, where the server may take long */
     USUAL_PARALLEL = 8,
     MOST_CONNECTIONS = 32
 };
@@ -73,8 +75,12 @@ static size_t stop(tn_exchange *x, tn_status status, const char *why)
 
 static size_t take_header(char *line, size_t one, size_t n, void *context)
 {
+    tn_exchange *x = context;
     (void)one;
-    tn_reply_line(&((tn_exchange *)context)->reply, line, n);
+    x->header_bytes += n;
+    if (x->header_bytes > MOST_HEADER)
+        return stop(x, TN_ERR_IO, "the header of the server's reply does not end");
+    tn_reply_line(&x->reply, line, n);
     return n;
 }
 
@@ -96,15 +102,23 @@ static size_t check_body(tn_exchange *x, size_t n)
     return n;
 }
 
+/* A body that goes nowhere, but for the reason in it. */
+static size_t ignore_body(tn_exchange *x, const char *bytes, size_t n)
+{
+    if (x->problem.size < PROBLEM_BYTES)
+        tn_buf_put(&x->problem, bytes, n);
+    x->ignored += n;
+    if (x->ignored > MOST_IGNORED)
+        return stop(x, TN_ERR_IO, "the server answered with an error whose text does not end");
+    return n;
+}
+
 static size_t take_body(char *bytes, size_t one, size_t n, void *context)
 {
     tn_exchange *x = context;
     (void)one;
-    if (!is_good(&x->reply)) {
-        if (x->problem.size < PROBLEM_BYTES)
-            tn_buf_put(&x->problem, bytes, n);
-        return x->problem.size < MOST_PROBLEM ? n : 0;
-    }
+    if (!is_good(&x->reply) || !x->to)
+        return ignore_body(x, bytes, n);
     if (x->got == x->got_before && !check_body(x, 1))
         return 0;
     if (n > x->room - x->got && x->is_ranged && x->is_whole)
@@ -153,12 +167,26 @@ static bool set_number(tn_exchange *x, CURLoption option, long number)
     return curl->curl_easy_setopt(x->easy, option, number) == CURLE_OK;
 }
 
+/* Who vouches for servers: what these name, else what the system trusts. */
+static bool set_authorities(tn_exchange *x)
+{
+    static const char *const names[] = { "AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *file = getenv(names[i]);
+        if (file && *file)
+            return set_text(x, CURLOPT_CAINFO, file);
+    }
+    return true;
+}
+
 /* What every transfer has in common. */
 static bool set_usual(tn_exchange *x)
 {
     long patience = x->patience ? x->patience : setting("TENON_REMOTE_TIMEOUT", USUAL_PATIENCE, 3600);
-    return set_text(x, CURLOPT_PROTOCOLS_STR, "http,https") && set_number(x, CURLOPT_FOLLOWLOCATION, 0) &&
-           set_number(x, CURLOPT_NOSIGNAL, 1) && set_number(x, CURLOPT_NOPROGRESS, 1) &&
+    patience *= x->is_final ? MORE_PATIENCE : 1;
+    return set_authorities(x) && (!x->is_direct || set_text(x, CURLOPT_NOPROXY, "*")) &&
+           set_text(x, CURLOPT_PROTOCOLS_STR, "http,https") && set_number(x, CURLOPT_FOLLOWLOCATION, 0) &&
+           set_number(x, CURLOPT_FRESH_CONNECT, x->is_final) && set_number(x, CURLOPT_NOSIGNAL, 1) && set_number(x, CURLOPT_NOPROGRESS, 1) &&
            set_number(x, CURLOPT_CONNECTTIMEOUT, patience) &&
            set_number(x, CURLOPT_LOW_SPEED_LIMIT, SLOWEST) &&
            set_number(x, CURLOPT_LOW_SPEED_TIME, patience) && set_number(x, CURLOPT_BUFFERSIZE, 256 << 10) &&
@@ -258,6 +286,7 @@ static void try_again(tn_exchange *x, unsigned delay)
     x->due = now_ms() + delay;
     x->easy = x->lines = NULL;
     x->problem.size = 0;
+    x->header_bytes = x->ignored = 0;
     x->reason[0] = '\0';
     x->reply = (tn_reply){ 0 };
 }
@@ -271,41 +300,38 @@ static bool retry(tn_exchange *x)
     unsigned delay = tn_retry_delay(x->failures, (uint32_t)tn_random_at(now, transfers.dice++), &x->reply);
     if (x->once || x->failures >= TN_REMOTE_TRIES || now + delay > x->gave_up_at)
         return false;
-    if (x->is_whole || !x->is_ranged)
-        x->got = 0;             /* else the rest is asked for */
+    if (x->is_whole || x->is_first || !x->is_ranged)
+        x->got = 0;             /* else the rest is asked for; of an object whose version is not known, all */
     try_again(x, delay);
     return true;
 }
 
-static void redirect(tn_exchange *x, char *to)
+static void redirect(tn_exchange *x, const char *to)
 {
-    char *copy = to && *to ? strdup(to) : NULL;
-    if (!copy) {
+    if (!to || !*to) {
         fail(x, TN_ERR_IO, "the server answered %d without a place to go to", x->reply.status);
         return;
     }
-    bool safe = tn_begins_with(copy, "https://") ||
-                (tn_begins_with(copy, "http://") && tn_begins_with(x->url, "http://"));
+    bool safe = tn_begins_with(to, "https://") ||
+                (tn_begins_with(to, "http://") && tn_begins_with(x->url, "http://"));
     if (!safe || ++x->redirects > MOST_REDIRECTS) {
-        free(copy);
         fail(x, TN_ERR_IO, safe ? "the server redirects more than %d times"
                                 : "the server redirects to another kind of URL (%d redirects are followed, "
                                   "none from https to http)", MOST_REDIRECTS);
         return;
     }
-    if (x->secret && !tn_url_same_origin(x->url, copy)) {
-        free(x->secret);
-        x->secret = NULL;
-    }
-    free(x->url);
-    x->url = copy;
-    try_again(x, 0);
+    if (tn_exchange_move(x, to))
+        try_again(x, 0);
+    else
+        finish(x, tn_fail_nomem(&x->err));
 }
 
 /* All bytes of the range came, or all that there are. */
 static bool is_complete(const tn_exchange *x)
 {
     const tn_reply *r = &x->reply;
+    if (!x->to)
+        return true;
     if (!x->is_ranged || x->is_whole)
         return !r->has_length || strcmp(x->method, "HEAD") == 0 || x->got == r->length;
     return x->got == x->room || (r->has_range && r->has_total && r->last + 1 == r->total &&
@@ -315,6 +341,8 @@ static bool is_complete(const tn_exchange *x)
 static void settle_reply(tn_exchange *x)
 {
     char *to = NULL;
+    if (x->is_first && is_good(&x->reply))
+        x->is_whole = x->reply.status != 206;       /* also of a file without a byte */
     if (is_good(&x->reply) && is_complete(x)) {
         finish(x, TN_OK);
     } else if (is_good(&x->reply)) {
@@ -421,6 +449,7 @@ static void in_child(void)
     transfers.list = NULL;
     transfers.multi = NULL;
     transfers.users = 0;
+    transfers.ends = false;
     transfers.generation++;
     tn_blocks_forget_all();
 }
@@ -501,7 +530,7 @@ tn_exchange *tn_exchange_new(const char *method, const char *url)
 
 void tn_exchange_header(tn_exchange *x, const char *format, ...)
 {
-    char line[4096];
+    char line[8192];
     va_list args;
     va_start(args, format);
     int n = vsnprintf(line, sizeof line, format, args);
@@ -510,6 +539,21 @@ void tn_exchange_header(tn_exchange *x, const char *format, ...)
         tn_buf_put(&x->headers, line, (size_t)n + 1);
     else
         x->headers.bad = true;
+}
+
+bool tn_exchange_move(tn_exchange *x, const char *url)
+{
+    char *copy = strdup(url);
+    if (!copy)
+        return false;
+    if (x->secret && !tn_url_same_origin(x->url, copy)) {
+        explicit_bzero(x->secret, strlen(x->secret));
+        free(x->secret);
+        x->secret = NULL;
+    }
+    free(x->url);
+    x->url = copy;
+    return true;
 }
 
 void tn_exchange_send(tn_exchange *x)

@@ -22,13 +22,16 @@ struct tn_exchange {
     bool        is_ranged;      /* asks for bytes [from, from + room), else for all */
     bool        is_first;       /* of an object whose size is not known: the range may be longer than that */
     bool        follows;        /* redirects */
+    bool        is_direct;      /* goes through no proxy */
+    bool        is_final;       /* makes an object appear: takes long, and libcurl must not repeat it unseen */
     bool        once;           /* no second try */
     unsigned    patience;       /* seconds without progress until a try fails; 0: the usual */
     uint64_t    from;
-    uint8_t    *to;             /* for the body of a reply that is good... */
-    size_t      room;           /* ...and its room */
+    uint8_t    *to;             /* for the body of a reply that is good; NULL: nobody reads it */
+    size_t      room;           /* in `to` */
     void      (*finished)(tn_exchange *x);      /* called once, under the lock, by the thread of transfers */
     void       *owner;          /* for `finished` */
+    unsigned    edition;        /* for the owner: of what it knew when it made the request */
 
     /* The reply, once it is done. */
     bool      done;
@@ -45,6 +48,8 @@ struct tn_exchange {
     const char *refused;        /* why the transfer was stopped; NULL: it was not */
     tn_status refused_as;
     size_t    got_before;       /* `got` when the try began */
+    size_t    header_bytes;     /* of this try */
+    size_t    ignored;          /* bytes of this try's body that went nowhere */
     unsigned  failures, redirects;
     uint64_t  due, gave_up_at;  /* when to begin, and the last moment for it; milliseconds */
     bool      is_cancelled, is_running;
@@ -75,6 +80,10 @@ tn_exchange *tn_exchange_new(const char *method, const char *url);
 /* Adds a header; without memory the exchange fails when it is sent. */
 __attribute__((format(printf, 2, 3)))
 void tn_exchange_header(tn_exchange *x, const char *format, ...);
+
+/* Before it is sent: sends it to another URL.  The secret goes with it to the same host only.  false: no
+ * memory. */
+bool tn_exchange_move(tn_exchange *x, const char *url);
 
 /* Sends it; under the lock.  It must not be freed before `done`. */
 void tn_exchange_send(tn_exchange *x);

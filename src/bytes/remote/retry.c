@@ -26,7 +26,7 @@ unsigned tn_retry_delay(unsigned failures, uint32_t random, const tn_reply *repl
         most *= 2;
     most = most < MOST_DELAY ? most : MOST_DELAY;
     unsigned delay = (unsigned)((uint64_t)random * most >> 32);
-    if (reply->has_wait && reply->wait <= TN_REMOTE_PATIENCE && reply->wait * 1000u > delay)
+    if (reply->has_wait && reply->wait * 1000u > delay)
         delay = reply->wait * 1000u;
     return delay;
 }

@@ -94,7 +94,7 @@ static void free_place(place *p)
 
 enum { MOST_SIGNED = 5 };
 
-/* The headers that are signed, sorted; all but the host are also sent. */
+/* The headers that are signed, sorted; all are sent as they are here: libcurl's Host has no ":443". */
 static size_t list_headers(tn_signed_header *list, const char *host, const char *crc, const char *payload,
                            const char *when, const char *token)
 {
@@ -112,7 +112,7 @@ static size_t list_headers(tn_signed_header *list, const char *host, const char 
 static tn_status sign(tn_exchange *x, tn_to_sign *s, const tn_credentials *who, tn_error *err)
 {
     tn_buf line = { 0 };
-    for (size_t i = 1; i < s->nheaders; i++)
+    for (size_t i = 0; i < s->nheaders; i++)
         tn_exchange_header(x, "%s: %s", s->headers[i].name, s->headers[i].value);
     if (!who->id[0])
         return TN_OK;
@@ -177,18 +177,28 @@ tn_exchange *tn_s3_exchange(const tn_s3_object *o, const tn_s3_request *r, tn_er
     }
     x->body = r->body;
     x->body_size = r->body_size;
+    x->is_final = r->is_final;
     if (r->body_size)
         tn_exchange_header(x, "Content-Type: %s", strcmp(r->method, "PUT") == 0 ? "application/octet-stream"
                                                                                : "application/xml");
     return x;
 }
 
+/* A region becomes part of a host's name: a reply must not choose another host. */
+static bool is_region(const char *name)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    return n && !name[n];
+}
+
 bool tn_s3_mend(tn_s3_object *o, const tn_exchange *refused)
 {
     const tn_reply *r = &refused->reply;
     tn_credentials before, after;
-    if (r->region[0] && strcmp(r->region, o->region) != 0) {
+    if (is_region(r->region) && strcmp(r->region, o->region) != 0) {
+        tn_remote_lock();       /* requests are made under it */
         memcpy(o->region, r->region, sizeof o->region);
+        tn_remote_unlock();
         return true;
     }
     tn_credentials_get(&before);

@@ -21,6 +21,7 @@ typedef struct tn_s3_request {
     const void *body;
     size_t      body_size;
     const char *crc32c;         /* of the body, base64, or NULL */
+    bool        is_final;       /* as that of an exchange */
 } tn_s3_request;
 tn_exchange *tn_s3_exchange(const tn_s3_object *object, const tn_s3_request *request, tn_error *err);
 

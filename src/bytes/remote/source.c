@@ -21,7 +21,8 @@ typedef struct remote {
     uint8_t         *head;          /* what it fetches, until that is a block */
     tn_reply         version;       /* of the first reply */
     unsigned         generation;
-    bool             was_mended;
+    unsigned         edition;       /* changes with `redirected` and with what the target knows */
+    bool             was_mended, is_mending;
 } remote;
 
 static remote *remote_of(const tn_source *s) { return (remote *)(uintptr_t)s; }
@@ -37,9 +38,12 @@ static remote *remote_of_block(const tn_remote_block *b)
 static tn_exchange *new_request(remote *r, uint64_t from, uint64_t n, uint8_t *to, tn_error *err)
 {
     const tn_scheme *scheme = r->target.scheme;
-    tn_exchange *x = r->redirected ? tn_exchange_new("GET", r->redirected) : scheme->get(&r->target, err);
-    if (!x && r->redirected)
+    tn_exchange *x = scheme->get(&r->target, err);
+    if (x && r->redirected && !tn_exchange_move(x, r->redirected)) {
         tn_fail_nomem(err);
+        tn_exchange_free(x);
+        x = NULL;
+    }
     if (!x)
         return NULL;
     if (tn_reply_is_strong(&r->version))
@@ -51,6 +55,7 @@ static tn_exchange *new_request(remote *r, uint64_t from, uint64_t n, uint8_t *t
     x->from = from;
     x->to = to;
     x->room = (size_t)n;
+    x->edition = r->edition;
     return x;
 }
 
@@ -68,6 +73,10 @@ static tn_status check_version(const remote *r, const tn_exchange *x, tn_error *
         return tn_fail_at(err, TN_ERR_IO, x->from, "has changed while it was read (ETag %s became %s)", was,
                           known ? is : "another one");
     }
+    bool by_date = !now->etag[0] && !then->etag[0] && now->modified[0] && then->modified[0];
+    if (by_date && strcmp(now->modified, then->modified) != 0)
+        return tn_fail_at(err, TN_ERR_IO, x->from, "has changed while it was read (it was of %s and is of %s)",
+                          then->modified, now->modified);
     if (!x->status && now->has_total && now->total != r->source.size)
         return tn_fail_at(err, TN_ERR_IO, x->from, "has changed while it was read: "
                           "it had %llu bytes and has %llu",
@@ -87,6 +96,10 @@ static void range_came(tn_exchange *x)
         x->status = status;
     else if (status)
         x->status = x->err.status;
+    if (!x->status && x->redirects && x->edition == r->edition) {
+        free(r->redirected);
+        r->redirected = strdup(x->url);     /* without memory each request is redirected */
+    }
     tn_block_loaded(b, !x->status);
 }
 
@@ -233,21 +246,30 @@ static tn_status settle_remote(tn_source *source, bool *missing, tn_error *err)
 
 /* ---- reading ---- */
 
-/* A range was refused: the place that the first reply came from may have expired, or the credentials. */
+/* A range was refused: the place that the first reply came from may have expired, or the credentials.  Ranges
+ * that were on their way are refused with it: what was mended since they were sent is not mended again.  The
+ * lock is held, also afterwards, but not in between. */
 static bool mend(remote *r, const tn_exchange *x)
 {
-    bool changed = false;
-    if (!x || !is_refused(x) || r->was_mended)
+    while (r->is_mending)
+        tn_remote_wait();
+    if (x->edition != r->edition)
+        return true;
+    if (r->was_mended)
         return false;
-    if (r->redirected) {
+    bool changed = r->redirected != NULL;
+    if (changed) {
         free(r->redirected);
         r->redirected = NULL;
-        changed = true;
     } else if (r->target.scheme->mend) {
+        r->is_mending = true;
         tn_remote_unlock();
         changed = r->target.scheme->mend(&r->target, x);
         tn_remote_lock();
+        r->is_mending = false;
+        tn_remote_tell();
     }
+    r->edition += changed;
     r->was_mended = changed;
     return changed;
 }
@@ -266,8 +288,11 @@ static tn_status read_some(remote *r, uint64_t offset, uint8_t *to, size_t *n, t
             *err = x->err;
         else
             tn_fail_nomem(err);
-        bool again = mend(r, x);
+        bool again = x && is_refused(x) && mend(r, x), is_shared = b->users > 1;
         tn_block_used(b, 0);
+        tn_remote_tell();
+        if (again && is_shared)
+            tn_remote_wait();           /* it is asked for again when all have seen that it failed */
         *n = 0;
         return again ? TN_OK : status;
     }

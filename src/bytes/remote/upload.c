@@ -222,8 +222,8 @@ static tn_exchange *part_request(tn_upload *u, const sending *s, tn_error *err)
     if (query.bad)
         tn_fail_nomem(err);
     else
-        x = tn_s3_exchange(&u->object, &(tn_s3_request){ "PUT", (char *)query.data, s->map, s->size, crc },
-                           err);
+        x = tn_s3_exchange(&u->object, &(tn_s3_request){ .method = "PUT", .query = (char *)query.data,
+                           .body = s->map, .body_size = s->size, .crc32c = crc }, err);
     tn_buf_free(&query);
     return x;
 }
@@ -232,6 +232,7 @@ static tn_exchange *part_request(tn_upload *u, const sending *s, tn_error *err)
 static tn_status send_part(tn_upload *u, int fd, unsigned number, uint64_t end, tn_error *err)
 {
     uint64_t begin = tn_upload_part_begin(number);
+    TN_TRY(tn_credentials_find(false, err));
     sending *s = malloc(sizeof *s);
     TN_NEED(s, err);
     *s = (sending){ u, number, NULL, (size_t)(end - begin) };
@@ -247,8 +248,6 @@ static tn_status send_part(tn_upload *u, int fd, unsigned number, uint64_t end, 
     }
     x->owner = s;
     x->finished = part_is_sent;
-    x->to = u->reply;           /* a part's reply has no body; nobody reads it */
-    x->room = 0;
     tn_remote_lock();
     tn_exchange_send(x);
     tn_remote_unlock();
@@ -394,12 +393,14 @@ static bool was_completed(tn_upload *u, unsigned count, uint64_t size)
            tn_ends_with(r.etag, end);
 }
 
-static tn_status complete_once(tn_upload *u, const tn_buf *xml, const char *query, bool *again,
+/* *again: another try may succeed.  *lost: it may have been completed, and the reply to that was lost. */
+static tn_status complete_once(tn_upload *u, const tn_buf *xml, const char *query, bool *again, bool *lost,
                                tn_error *err)
 {
     char code[64] = "";
     tn_exchange *x = NULL;
-    const tn_s3_request request = { "POST", query, xml->data, xml->size, NULL };
+    const tn_s3_request request = { .method = "POST", .query = query, .body = xml->data,
+                                    .body_size = xml->size, .is_final = true };
     tn_status status = ask(u, &request, u->replace ? NULL : "If-None-Match: *", &x, err);
     int answer = x ? x->reply.status : 0;
     *again = false;
@@ -410,6 +411,7 @@ static tn_status complete_once(tn_upload *u, const tn_buf *xml, const char *quer
         status = tn_fail(err, TN_ERR_IO, "the store could not complete the upload: %s", shown);
     }
     *again |= x && x->failures && (answer == 404 || answer == 412);
+    *lost = *again || (x && x->failures && answer == 0);
     if (status && answer == 412 && !*again)
         status = already_exists(err);
     tn_exchange_free(x);
@@ -420,7 +422,7 @@ static tn_status complete(tn_upload *u, unsigned count, uint64_t size, tn_error 
 {
     tn_buf xml = { 0 }, query = { 0 };
     tn_status status = TN_ERR_IO;
-    bool again = true;
+    bool again = true, lost;
     tn_buf_puts(&query, "uploadId=");
     tn_url_put(&query, (tn_text){ u->id, strlen(u->id) }, "");
     tn_buf_putc(&query, '\0');
@@ -428,13 +430,32 @@ static tn_status complete(tn_upload *u, unsigned count, uint64_t size, tn_error 
         status = tn_fail_nomem(err);
     else
         for (int tries = 0; tries < COMPLETE_TRIES && status && again; tries++) {
-            status = complete_once(u, &xml, (char *)query.data, &again, err);
-            if (status && again && was_completed(u, count, size))
+            status = complete_once(u, &xml, (char *)query.data, &again, &lost, err);
+            if (status && lost && was_completed(u, count, size))
                 status = TN_OK;
         }
     tn_buf_free(&xml);
     tn_buf_free(&query);
     return status;
+}
+
+/* The reply to an earlier try may have been lost: whether the object has the bytes that were sent. */
+static bool was_put(tn_upload *u, const void *bytes, size_t size)
+{
+    tn_error ignored;
+    uint8_t *there = malloc(size + 1);
+    tn_exchange *x = NULL;
+    if (there)
+        x = tn_s3_exchange(&u->object, &(tn_s3_request){ .method = "GET", .query = "" }, &ignored);
+    bool same = false;
+    if (x) {
+        x->to = there;
+        x->room = size + 1;
+        same = !tn_exchange_run(x, &ignored) && x->got == size && memcmp(there, bytes, size) == 0;
+    }
+    tn_exchange_free(x);
+    free(there);
+    return same;
 }
 
 /* All in one request. */
@@ -446,9 +467,13 @@ static tn_status put_small(tn_upload *u, int fd, uint64_t size, tn_error *err)
     if (map == MAP_FAILED)
         return tn_fail_errno(err, errno, "cannot map a temporary file");
     to_base64(tn_crc32c(0, map, (size_t)size), crc);
-    const tn_s3_request request = { "PUT", "", map, (size_t)size, crc };
+    const tn_s3_request request = { .method = "PUT", .query = "", .body = map, .body_size = (size_t)size,
+                                    .crc32c = crc, .is_final = true };
     tn_status status = ask(u, &request, u->replace ? NULL : "If-None-Match: *", &x, err);
-    if (status && x && x->reply.status == 412)
+    bool exists = status && x && x->reply.status == 412;
+    if (exists && x->failures && was_put(u, map ? map : "", (size_t)size))
+        status = TN_OK;
+    else if (exists)
         status = already_exists(err);
     tn_exchange_free(x);
     if (map)

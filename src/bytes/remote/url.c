@@ -38,8 +38,11 @@ tn_status tn_url_parse(const char *text, tn_url *url, tn_error *err)
 
 size_t tn_url_shown(const char *name)
 {
-    bool web = tn_begins_with(name, "http://") || tn_begins_with(name, "https://");
-    return web ? strcspn(name, "?#") : strlen(name);
+    const char *mark = strstr(name, "://");
+    if (!tn_begins_with(name, "http://") && !tn_begins_with(name, "https://"))
+        return strlen(name);
+    tn_text host = until(mark + 3, "/?#");
+    return memchr(host.ptr, '@', host.len) ? (size_t)(host.ptr - name) : strcspn(name, "?#");
 }
 
 /* hf://ORG/REPO without more. */

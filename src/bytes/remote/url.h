@@ -17,7 +17,8 @@ typedef struct tn_url {
 /* TN_ERR_ARGUMENT: there is no host, a password, or a character that no URL has. */
 tn_status tn_url_parse(const char *text, tn_url *url, tn_error *err);
 
-/* How much of a name may be shown: http(s) URLs without query and fragment, which may hold a signature. */
+/* How much of a name may be shown: http(s) URLs without query and fragment, which may hold a signature, and
+ * nothing of one with a user or password. */
 size_t tn_url_shown(const char *name);
 
 /* Whether a URL means a folder: it ends in a slash, or is a repository of the hub. */
