@@ -156,6 +156,9 @@ function figureOf(t, f) {
       return t.types && t.types[f.type] ? number(t.types[f.type][0]) : null;
   }
 }
+// These are marked whatever the others of the role are like: no distance from a median belongs to them.
+const isBroken = (odd) => odd === "NaN" || odd === "infinity";
+const oddness = (t) => (isBroken(t.odd) ? t.odd : `${t.odd}, ${short(t.oddity)} median deviations`);
 const known = (x) => x !== null && x !== undefined && !isNaN(x);
 
 // Cells of the matrix: tensors of one role and layer together.
@@ -214,12 +217,17 @@ function deviations(row, f) {
 
 function makeTree() {
   const root = { name: "", children: new Map(), bytes: 0 };
+  const layersOf = roles.map(() => new Set());
+  tensors.forEach((t) => layersOf[t.role].add(t.layer));
   roles.forEach((role, i) => {
     let node = root;
+    const layers = layersOf[i].size;
+    let isFirst = true;
     for (const part of role.role.split(/[./]/)) {
       if (!node.children.has(part)) node.children.set(part, { name: part, children: new Map(), bytes: 0 });
       node.bytes += role.bytes;
       node = node.children.get(part);
+      if (part === "*" && isFirst) [node.times, isFirst] = [Math.max(node.times || 0, layers), false];
     }
     node.bytes += role.bytes;
     node.role = node.children.size ? node.role : i;
@@ -233,9 +241,14 @@ function fold(node) {
   if (node.roles && children.length)
     children.push({ name: "(itself)", children: [], bytes: 0, role: node.roles[0] });
   if (children.length === 1)
-    return { ...children[0], name: node.name ? `${node.name}.${children[0].name}` : children[0].name };
+    return {
+      ...children[0],
+      name: node.name ? `${node.name}.${children[0].name}` : children[0].name,
+      times: node.times || children[0].times,
+    };
   return {
     name: node.name,
+    times: node.times,
     bytes: node.bytes,
     role: node.role,
     children: children.sort((a, b) => b.bytes - a.bytes),
@@ -312,15 +325,18 @@ function treemap() {
     const kind = list.length ? list[0].type : "";
     return [typeColours[kinds.indexOf(kind) % typeColours.length] || "#777", kind];
   }
+  // In shares of the width, so that it fits on paper too.
   function place(node, x, y, w, h) {
-    Object.assign(node.style, { left: `${x}px`, top: `${y}px`, width: `${w}px`, height: `${h}px` });
+    const share = (length) => `${(100 * length) / box.clientWidth}%`;
+    Object.assign(node.style, { left: share(x), top: `${y}px`, width: share(w), height: `${h}px` });
     box.append(node);
   }
   function draw(node, x, y, w, h, depth) {
     squarify(node.children, x, y, w, h, (item, left, top, wide, high) => {
       const isGroup = item.children.length && depth < 3 && wide > 60 && high > 44;
       const name = show(item.name.replace(/^\*\./, "") || "*"),
-        text = `${name} ${size(item.bytes)}`;
+        times = item.times && !data.left_out ? ` x ${item.times}` : "",
+        text = `${name}${times}: ${size(item.bytes)}`;
       if (isGroup) {
         place(el("div", { class: "group", title: text }, text), left, top, wide, high);
         draw(item, left + 2, top + 20, wide - 4, high - 22, depth + 1);
@@ -463,7 +479,8 @@ function matrix() {
     if (!cell) return el("td", { class: "empty" });
     const x = cellValue(cell, f),
       count = cell.tensors || cell.list.length;
-    const plain = f.key === "odd" && known(x) ? x.toFixed(x < 99.5 ? 1 : 0) : short(x);
+    const distance = known(x) && f.key === "odd" ? x.toFixed(x < 99.5 ? 1 : 0) : short(x);
+    const plain = f.key === "odd" && isBroken(cell.odd) ? cell.odd : distance;
     const text = f.share && known(x) ? `${short(100 * x)}%` : plain;
     const bad = cell.marked > 0;
     const among = cell.list.map((i) => figureOf(tensors[i], f)).filter(known);
@@ -478,10 +495,10 @@ function matrix() {
         tabindex: -1,
         title:
           `${where}: ${f.title} ${text}${count > 1 ? `, ${f.key === "odd" ? "largest" : "median"} of ${count} tensors${extremes}` : ""}` +
-          `${cell.odd ? `; oddest: ${cell.odd}, ${short(cell.oddity)} median deviations` : ""}${bad ? "; marked" : ""}`,
+          `${cell.odd ? `; oddest: ${oddness(cell)}` : ""}${bad ? "; marked" : ""}`,
       },
       bad ? `! ${text}` : text,
-      ...(bad && f.key === "odd" ? [el("small", null, cell.odd)] : []),
+      ...(bad && f.key === "odd" && !isBroken(cell.odd) ? [el("small", null, cell.odd)] : []),
     );
     const strong = f.key === "odd" ? Math.min((number(x) || 0) / 8, 1) : Math.min(Math.abs(away) / 8, 1);
     if (strong > 0.1)
@@ -1213,7 +1230,7 @@ function one() {
       ["NaN", grouped(t.nans || 0)],
       ["infinities", grouped(t.infinities || 0)],
       ...(t.odd
-        ? [["oddest figure", `${t.odd}, ${short(t.oddity)} median deviations${t.marked ? ", marked" : ""}`]]
+        ? [["oddest figure", `${oddness(t)}${t.marked ? ", marked" : ""}`]]
         : []),
       ...types.map((type, k) => [
         `as ${type.type}`,

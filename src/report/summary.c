@@ -140,7 +140,8 @@ static void put_marked(const tn_report *r, tn_buf *b)
         tn_buf_puts(b, "<td>");
         tn_put_html(b, t->odd_figure);
         tn_buf_puts(b, "</td>");
-        put_cell_number(b, t->oddity);
+        bool is_broken = t->statistics.nans || t->statistics.infinities;
+        put_cell_number(b, is_broken ? (double)NAN : t->oddity);
         put_cell_number(b, t->statistics.deviation);
         put_cell_number(b, t->statistics.absmax);
         tn_buf_puts(b, "</tr>\n");
