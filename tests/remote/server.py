@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""server.py FOLDER: serves the files of FOLDER on a free port of 127.0.0.1, which it prints.
+"""server.py FOLDER [CERTIFICATE]: serves the files of FOLDER on a free port of 127.0.0.1, which it prints; with a file
+that has a certificate and its key, by https.
 
 Faults are switches in the path, each a segment that begins with "~", before the name of the file:
 
@@ -35,6 +36,7 @@ import json
 import pathlib
 import re
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -321,6 +323,10 @@ class Server(ThreadingHTTPServer):
 def main():
     server = Server(("127.0.0.1", 0), Handler)
     server.state = State(sys.argv[1])
+    if len(sys.argv) > 2:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[2])
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     print(server.server_address[1], flush=True)
     server.serve_forever()
 

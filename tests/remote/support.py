@@ -112,10 +112,11 @@ def tool(*arguments, env=None, code=0, most=60):
 # ---- the server ----
 
 class Server:
-    def __init__(self):
-        self.process = subprocess.Popen([sys.executable, "-B", HERE / "server.py", FILES], stdout=subprocess.PIPE)
+    def __init__(self, *certificate):
+        self.process = subprocess.Popen([sys.executable, "-B", HERE / "server.py", FILES, *certificate],
+                                        stdout=subprocess.PIPE)
         self.port = int(self.process.stdout.readline())
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self.port}"
         atexit.register(self.stop)
 
     def stop(self):

@@ -419,6 +419,30 @@ def other_urls_are_not_written():
     expect("cannot be written to a URL" in result.err, result.err)
 
 
+# ---- TLS ----
+
+@test
+def https_servers_need_a_certificate_that_is_trusted():
+    both = ROOM / "both.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "-", "-out", ROOM / "ca.pem"],
+                   check=True, stdout=open(both, "wb"), stderr=subprocess.DEVNULL)
+    with open(both, "ab") as file:
+        file.write((ROOM / "ca.pem").read_bytes())
+    secure = Server(both)
+    trust = {"CURL_CA_BUNDLE": str(ROOM / "ca.pem")}
+    result = tool("ls", f"{secure.url}/m.safetensors", code=3)
+    expect("certificate" in result.err and "tries" not in result.err, result.err)
+    expect(converted(f"{secure.url}/m.safetensors", env=trust) == converted(FILES / "m.safetensors"))
+    s3 = KEY | trust | {"AWS_ENDPOINT_URL": secure.url, "AWS_REGION": "eu-test-1"}
+    tool("convert", FILES / "m.safetensors", "s3://bucket/secure.zt", env=s3)
+    tool("verify", "s3://bucket/secure.zt", env=s3)
+    down = urllib.parse.quote(f"{URL}/m.safetensors", safe="")
+    result = tool("ls", f"{secure.url}/~to={down}/m.safetensors", env=trust, code=3)
+    expect("none from https to http" in result.err, result.err)
+    secure.stop()
+
+
 # ---- the hub ----
 
 @test

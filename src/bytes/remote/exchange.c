@@ -182,12 +182,14 @@ static bool set_authorities(tn_exchange *x)
 /* What every transfer has in common. */
 static bool set_usual(tn_exchange *x)
 {
-    long patience = x->patience ? x->patience : setting("TENON_REMOTE_TIMEOUT", USUAL_PATIENCE, 3600);
-    patience *= x->is_final ? MORE_PATIENCE : 1;
-    return set_authorities(x) && (!x->is_direct || set_text(x, CURLOPT_NOPROXY, "*")) &&
-           set_text(x, CURLOPT_PROTOCOLS_STR, "http,https") && set_number(x, CURLOPT_FOLLOWLOCATION, 0) &&
-           set_number(x, CURLOPT_FRESH_CONNECT, x->is_final) && set_number(x, CURLOPT_NOSIGNAL, 1) && set_number(x, CURLOPT_NOPROGRESS, 1) &&
-           set_number(x, CURLOPT_CONNECTTIMEOUT, patience) &&
+    long usual = x->patience ? x->patience : setting("TENON_REMOTE_TIMEOUT", USUAL_PATIENCE, 3600);
+    long patience = x->is_final ? MORE_PATIENCE * usual : usual;
+    if (!set_authorities(x) || (x->is_direct && !set_text(x, CURLOPT_NOPROXY, "*")))
+        return false;
+    return set_text(x, CURLOPT_PROTOCOLS_STR, "http,https") && set_number(x, CURLOPT_FOLLOWLOCATION, 0) &&
+           set_number(x, CURLOPT_FRESH_CONNECT, x->is_final) &&
+           set_number(x, CURLOPT_NOSIGNAL, 1) && set_number(x, CURLOPT_NOPROGRESS, 1) &&
+           set_number(x, CURLOPT_CONNECTTIMEOUT, usual) &&
            set_number(x, CURLOPT_LOW_SPEED_LIMIT, SLOWEST) &&
            set_number(x, CURLOPT_LOW_SPEED_TIME, patience) && set_number(x, CURLOPT_BUFFERSIZE, 256 << 10) &&
            set_number(x, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1) &&

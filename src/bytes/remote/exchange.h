@@ -23,7 +23,7 @@ struct tn_exchange {
     bool        is_first;       /* of an object whose size is not known: the range may be longer than that */
     bool        follows;        /* redirects */
     bool        is_direct;      /* goes through no proxy */
-    bool        is_final;       /* makes an object appear: takes long, and libcurl must not repeat it unseen */
+    bool        is_final;       /* makes an object appear: may take long, and libcurl must not repeat it */
     bool        once;           /* no second try */
     unsigned    patience;       /* seconds without progress until a try fails; 0: the usual */
     uint64_t    from;

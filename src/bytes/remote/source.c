@@ -75,7 +75,7 @@ static tn_status check_version(const remote *r, const tn_exchange *x, tn_error *
     }
     bool by_date = !now->etag[0] && !then->etag[0] && now->modified[0] && then->modified[0];
     if (by_date && strcmp(now->modified, then->modified) != 0)
-        return tn_fail_at(err, TN_ERR_IO, x->from, "has changed while it was read (it was of %s and is of %s)",
+        return tn_fail_at(err, TN_ERR_IO, x->from, "has changed while it was read (%s became %s)",
                           then->modified, now->modified);
     if (!x->status && now->has_total && now->total != r->source.size)
         return tn_fail_at(err, TN_ERR_IO, x->from, "has changed while it was read: "
