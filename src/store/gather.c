@@ -139,12 +139,10 @@ static void turn_four(uint8_t *out, size_t to, const uint8_t *in, size_t step)
         memcpy(out + i * to, &rows[i], sizeof rows[i]);
 }
 
-static void turn_words(const gathering *w, const box *b, const uint8_t *in)
+/* A few rows and columns, which take whole cache lines of both. */
+static void turn_tile(uint8_t *out, size_t to, const uint8_t *in, size_t step, size_t rows, size_t columns)
 {
-    const size_t size = sizeof(uint32_t), columns = (size_t)b->axes[0].extent,
-                 rows = (size_t)b->axes[1].extent;
-    const size_t to = (size_t)b->axes[0].to * size, step = (size_t)b->axes[1].step * size;
-    uint8_t *out = w->out + b->to * size;
+    const size_t size = sizeof(uint32_t);
     size_t c = 0;
     for (; c + 4 <= columns; c += 4) {
         size_t r = 0;
@@ -155,6 +153,19 @@ static void turn_words(const gathering *w, const box *b, const uint8_t *in)
     }
     for (; c < columns; c++)
         tn_copy_apart(out + c * to, size, in + c * size, step, size, rows);
+}
+
+static void turn_words(const gathering *w, const box *b, const uint8_t *in)
+{
+    enum { TILE = 16 };
+    const size_t size = sizeof(uint32_t), columns = (size_t)b->axes[0].extent,
+                 rows = (size_t)b->axes[1].extent;
+    const size_t to = (size_t)b->axes[0].to * size, step = (size_t)b->axes[1].step * size;
+    uint8_t *out = w->out + b->to * size;
+    for (size_t c = 0; c < columns; c += TILE)
+        for (size_t r = 0; r < rows; r += TILE)
+            turn_tile(out + c * to + r * size, to, in + r * step + c * size, step,
+                      rows - r < TILE ? rows - r : TILE, columns - c < TILE ? columns - c : TILE);
 }
 
 static bool is_turned(const gathering *w, const box *b)
@@ -201,10 +212,16 @@ static uint64_t span_of(const box *b)
     return span;
 }
 
+/* The bytes of a box: where they begin; returns how many. */
+static uint64_t bytes_of(const gathering *w, const box *b, uint64_t *begin)
+{
+    *begin = tn_packed_byte(b->at, w->bits);
+    return packed_end(b->at + span_of(b) - 1, w->bits) - *begin;
+}
+
 static tn_status copy_piece(const gathering *w, const box *piece, tn_error *err)
 {
-    uint64_t begin = tn_packed_byte(piece->at, w->bits);
-    uint64_t n = packed_end(piece->at + span_of(piece) - 1, w->bits) - begin;
+    uint64_t begin, n = bytes_of(w, piece, &begin);
     const uint8_t *from;
     TN_TRY(tn_source_get(w->g->source, w->g->at + begin, (size_t)n, w->g->buffer, &from, err));
     copy_lines(w, piece, from, begin);
@@ -248,9 +265,12 @@ static void cut_piece(const box *b, uint32_t whole, uint64_t some, const uint64_
     piece->axes[piece->rank++] = (axis){ tn_min_u64(a->extent - index[whole], some), a->step, a->to };
 }
 
+/* Bytes that are mapped need not be read in pieces. */
 static tn_status copy_box(const gathering *w, const box *b, tn_error *err)
 {
-    uint64_t some, index[TN_MAX_RANK] = { 0 };
+    uint64_t begin, n = bytes_of(w, b, &begin), some, index[TN_MAX_RANK] = { 0 };
+    if (tn_source_view(w->g->source, w->g->at + begin, n))
+        return copy_piece(w, b, err);
     uint32_t whole = choose_piece(w, b, &some), i;
     tn_status status;
     do {

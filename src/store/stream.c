@@ -12,8 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Strided elements that are read at a time: whole windows. */
-#define BLOCK_BYTES (42 * TN_WINDOW)
+/* Strided elements that are read at a time: whole windows.  Of a mapped file fewer, which stay in the cache, but
+ * runs in the file that are not much shorter than this. */
+#define BLOCK_BYTES  (42 * TN_WINDOW)
+#define MAPPED_BYTES (6 * TN_WINDOW)
+enum { MAPPED_RUN = 256 };
 
 tn_checksum tn_part_checksum(const tn_part *p)
 {
@@ -215,26 +218,36 @@ static tn_status need_block(tn_stream *s, size_t n, tn_error *err)
     return s->block.bytes ? TN_OK : tn_fail_nomem(err);
 }
 
-/* Reads the next block.  It is larger if elements are far apart: then many are read at a time. */
+/* Bytes of a block.  It is larger if elements are far apart: then many are read at a time. */
+static uint64_t block_bytes(const tn_grid *grid, const tn_gather *from)
+{
+    uint32_t last = grid->rank - 1;
+    if (!grid->rank || grid->stride[last] <= 1)
+        return TN_WINDOW;
+    if (!tn_source_view(from->source, from->at, 1))
+        return BLOCK_BYTES;
+    uint64_t runs = tn_min_u64((uint64_t)grid->shape[last], BLOCK_BYTES / MAPPED_RUN);
+    return runs * MAPPED_RUN > MAPPED_BYTES ? BLOCK_BYTES : MAPPED_BYTES;
+}
+
 static tn_status read_block(tn_stream *s, tn_error *err)
 {
     int64_t rows[4];
     const tn_grid grid = grid_of(s->part, rows);
-    bool far = grid.rank && grid.stride[grid.rank - 1] > 1;
-    uint64_t left = s->made_end - s->made, count = 0, first = s->made * 8 / grid.bits;
-    size_t n = (size_t)tn_min_u64(left, far ? BLOCK_BYTES : TN_WINDOW);
-    TN_TRY(need_block(s, n, err));
+    const tn_stored *stored = tn_stored_of(s->part);
+    const tn_stored_more *more = tn_stored_more_of(s->part);
     TN_TRY(need_buffer(&s->in, err));
+    tn_gather g = { s->file->shards[stored->shard].source, stored->offset, s->in, TN_WINDOW };
+    if (s->whole.source)
+        g = (tn_gather){ s->whole.source, more->decoded ? more->skip : 0, s->in, TN_WINDOW };
+    uint64_t left = s->made_end - s->made, count = 0, first = s->made * 8 / grid.bits;
+    size_t n = (size_t)tn_min_u64(left, block_bytes(&grid, &g));
+    TN_TRY(need_block(s, n, err));
     tn_shape_count(grid.rank, grid.shape, &count);
     /* the last byte may have bits of no element */
     uint64_t want = tn_min_u64((uint64_t)n * 8 / grid.bits, count - first);
     if (grid.bits % 8)
         memset(s->block.bytes, 0, n);
-    const tn_stored *stored = tn_stored_of(s->part);
-    const tn_stored_more *more = tn_stored_more_of(s->part);
-    tn_gather g = { s->file->shards[stored->shard].source, stored->offset, s->in, TN_WINDOW };
-    if (s->whole.source)
-        g = (tn_gather){ s->whole.source, more->decoded ? more->skip : 0, s->in, TN_WINDOW };
     tn_status status = tn_gather_elements(&g, &grid, first, want, s->block.bytes, err);
     if (!status && s->unit > 1)
         tn_swap_bytes(s->block.bytes, s->block.bytes, n, s->unit);

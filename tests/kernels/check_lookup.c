@@ -79,13 +79,15 @@ static bool check_fours_to_bf16(const tn_lookup_kernels *k, const tn_lookup_kern
 
 static bool check_e4m3(const tn_lookup_kernels *k, const tn_lookup_kernels *definition)
 {
-    static const float scales[] = { 1, -0.37f, 0, 3e38f, 1e-44f, INFINITY, NAN, 0x1.01p0f };
+    static const float scales[] = { 1, -0.37f, 0, 3e38f, 1e-44f, INFINITY, NAN, 0x1.01p0f, 0x1.fffffep118f,
+                                    -0x1p119f, 0x1p-125f, -0x1.8p-120f };
+    const size_t count = sizeof scales / sizeof *scales;
     bool good = true;
     for (unsigned i = 0; i <= MOST + 200; i++) {
         size_t n = length(i);
         const uint8_t *in = fill(n);
-        k->e4m3_to_bf16(out_room + (OUT_ROOM - 2 * n), in, n, scales[i % 8]);
-        definition->e4m3_to_bf16(expected_room + (OUT_ROOM - 2 * n), in, n, scales[i % 8]);
+        k->e4m3_to_bf16(out_room + (OUT_ROOM - 2 * n), in, n, scales[i % count]);
+        definition->e4m3_to_bf16(expected_room + (OUT_ROOM - 2 * n), in, n, scales[i % count]);
         good &= same(2 * n);
     }
     return good;

@@ -114,10 +114,11 @@ static tn_status fill_across(tn_line_state *s, tn_error *err)
     uint64_t most = words_at_once(how), first = s->number * rows_at_once(how), rows = how->rows - first;
     uint64_t words = how->words - s->number * most;
     size_t columns = (size_t)how->columns, bytes = row_bytes(how);
-    uint32_t *word = (uint32_t *)(void *)s->scratch;
+    const void *lent = NULL;
     words = words < most ? words : most;
     rows = rows < rows_at_once(how) ? rows : rows_at_once(how);
-    TN_TRY(tn_line_take(s, 0, word, (size_t)words * columns * sizeof *word, err));
+    TN_TRY(tn_line_lend(s, 0, (size_t)words * columns * sizeof(uint32_t), &lent, err));
+    const uint32_t *word = lent;
     s->size = (size_t)rows * bytes;
     if (how->bits == 4 && !how->width && rows == 8) {
         turn_words(s, word, bytes);

@@ -201,7 +201,7 @@ static void close_lines(void *state)
     tn_line_state *s = state;
     for (uint32_t i = 0; i < s->ninputs; i++)
         tn_stream_free(&s->in[i].stream);
-    free(s->line);
+    free(s->room);
     free(s->scratch);
     free(s);
 }
@@ -229,9 +229,9 @@ static tn_status open_lines(const tn_file *file, const tn_tensor *tensor, const 
     s->how = (const tn_lines *)tn_stored_more_of(part)->derive;
     s->tensor = tensor;
     s->part = part;
-    s->line = malloc(s->how->size + 1);
+    s->room = malloc(s->how->size + 1);
     s->scratch = malloc(s->how->scratch + 1);
-    tn_status status = s->line && s->scratch ? open_inputs(s, file, err) : tn_fail_nomem(err);
+    tn_status status = s->room && s->scratch ? open_inputs(s, file, err) : tn_fail_nomem(err);
     if (status)
         close_lines(s);
     else
@@ -257,6 +257,18 @@ tn_status tn_line_take(tn_line_state *s, unsigned input, void *to, size_t n, tn_
     return TN_OK;
 }
 
+tn_status tn_line_lend(tn_line_state *s, unsigned input, size_t n, const void **bytes, tn_error *err)
+{
+    const uint8_t *at = s->in[input].bytes;
+    *bytes = s->scratch;
+    if (s->in[input].left < n || (uintptr_t)at % sizeof(uint32_t))
+        return tn_line_take(s, input, s->scratch, n, err);
+    *bytes = at;
+    s->in[input].bytes += n;
+    s->in[input].left -= n;
+    return TN_OK;
+}
+
 /* After the last line: the checksums of all inputs. */
 static tn_status end_inputs(tn_line_state *s, tn_error *err)
 {
@@ -268,20 +280,34 @@ static tn_status end_inputs(tn_line_state *s, tn_error *err)
     return TN_OK;
 }
 
+/* Makes the next line at `line`. */
+static tn_status fill_line(tn_line_state *s, uint8_t *line, tn_error *err)
+{
+    s->at = 0;
+    s->size = s->how->size;
+    s->line = line;
+    tn_status status = s->how->fill(s, err);
+    s->number++;
+    return status;
+}
+
 static tn_status next_lines(void *state, uint8_t *out, size_t cap, size_t *n, tn_error *err)
 {
     tn_line_state *s = state;
     tn_status status = TN_OK;
     *n = 0;
     while (*n < cap && !status) {
-        if (s->at == s->size && s->number == s->how->count)
+        bool whole = s->at == s->size;
+        if (whole && s->number == s->how->count)
             return *n ? TN_OK : end_inputs(s, err);
-        if (s->at == s->size) {
-            s->at = 0;
-            s->size = s->how->size;
-            status = s->how->fill(s, err);
-            s->number++;
+        if (whole && cap - *n >= s->how->size) {        /* where it is wanted */
+            status = fill_line(s, out + *n, err);
+            s->at = s->size;
+            *n += s->size;
+            continue;
         }
+        if (whole)
+            status = fill_line(s, s->room, err);
         size_t some = s->size - s->at < cap - *n ? s->size - s->at : cap - *n;
         if (!status)
             memcpy(out + *n, s->line + s->at, some);

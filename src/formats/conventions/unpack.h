@@ -97,7 +97,8 @@ typedef struct tn_line_state {
     const tn_tensor *tensor;
     const tn_part   *part;
     uint64_t         number;    /* of the line */
-    uint8_t         *line, *scratch;
+    uint8_t         *line;      /* where fill() makes it; need not be aligned */
+    uint8_t         *room, *scratch;    /* of a line that is taken in pieces, and of fill() */
     size_t           at, size;  /* bytes of the line that were taken, and in all */
     bool             ended;
     uint32_t         zero;      /* the zero point of a symmetric tensor; 0: none was read */
@@ -111,6 +112,10 @@ bool tn_unpack_lines(tn_unpacking *u, const char *role, const tn_lines *how, con
 
 /* Takes the next n bytes of an input. */
 tn_status tn_line_take(tn_line_state *s, unsigned input, void *to, size_t n, tn_error *err);
+
+/* The same in place, or in the scratch space, which has room for them: aligned for words of 32 bits, until
+ * the next ones are taken. */
+tn_status tn_line_lend(tn_line_state *s, unsigned input, size_t n, const void **bytes, tn_error *err);
 
 /* The part `index`: the group of each column.  A negative number anywhere means that they are in order, each
  * of `group` columns (across.c). */

@@ -133,31 +133,32 @@ static void fours_to_bf16_avx2(uint8_t *restrict y, const uint8_t *restrict pack
         tiles_to_bf16(y, packed, tiles, each, values, false);
 }
 
-/* Eight codes, in the low bytes of lanes.  No operand is subnormal, which would take much longer. */
-INLINE __m256i eight_e4m3(__m256i codes, __m256 scale)
+/* Eight values that are not NaN, in the low halves. */
+INLINE __m256i eight_finite(__m128i halves, __m256 scale)
 {
-    const __m256i ones = _mm256_set1_epi32(0x7f);
-    __m256i magnitude = _mm256_and_si256(codes, ones);
-    __m256i sign = _mm256_slli_epi32(_mm256_andnot_si256(ones, codes), 24);
-    __m256i is_nan = _mm256_cmpeq_epi32(magnitude, ones);
-    __m256i normal = _mm256_add_epi32(_mm256_slli_epi32(magnitude, 20), _mm256_set1_epi32(120 << 23));
-    __m256 small = _mm256_mul_ps(_mm256_cvtepi32_ps(magnitude), _mm256_set1_ps(0x1p-9f));
-    __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(8), magnitude);
-    __m256 value = _mm256_blendv_ps(_mm256_castsi256_ps(normal), small, _mm256_castsi256_ps(is_small));
-    value = _mm256_or_ps(value, _mm256_castsi256_ps(_mm256_or_si256(sign, is_nan)));
-    return eight_rounded(_mm256_mul_ps(value, scale));
+    const __m256i one = _mm256_set1_epi32(1);
+    __m256i bits = _mm256_castps_si256(_mm256_mul_ps(_mm256_cvtph_ps(halves), scale));
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), one);
+    return _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
 }
 
+/* Exponent and mantissa are where float16 has its own, which makes 2^-8 of the value: the scale makes it up, and
+ * the product is the same.  So the exponent of the scale has a limit. */
 static void e4m3_to_bf16_avx2(uint8_t *restrict y, const uint8_t *restrict codes, size_t n, float scale)
 {
-    const __m256 scales = _mm256_set1_ps(scale);
+    const __m256 scales = _mm256_set1_ps(scale * 0x1p8f);
+    const __m256i magnitudes = _mm256_set1_epi16(0x7f), nan = _mm256_set1_epi16(0x7fc0);
+    const size_t whole = fabsf(scale) < 0x1p119f ? n / 16 * 16 : 0;
     size_t i = 0;
-    for (; n - i >= 16; i += 16) {
-        __m128i bytes = _mm_loadu_si128((const void *)(codes + i));
-        __m256i a = eight_e4m3(_mm256_cvtepu8_epi32(bytes), scales);
-        __m256i b = eight_e4m3(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)), scales);
+    for (; i < whole; i += 16) {
+        __m256i wide = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(codes + i)));
+        __m256i is_nan = _mm256_cmpeq_epi16(_mm256_and_si256(wide, magnitudes), magnitudes);
+        __m256i half = _mm256_srai_epi16(_mm256_slli_epi16(wide, 8), 1);
+        half = _mm256_and_si256(half, _mm256_set1_epi16((short)0xbfff));
+        __m256i a = eight_finite(_mm256_castsi256_si128(half), scales);
+        __m256i b = eight_finite(_mm256_extracti128_si256(half, 1), scales);
         __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), _MM_SHUFFLE(3, 1, 2, 0));
-        _mm256_storeu_si256((void *)(y + 2 * i), both);
+        _mm256_storeu_si256((void *)(y + 2 * i), _mm256_blendv_epi8(both, nan, is_nan));
     }
     tn_lookup_e4m3_scalar(y + 2 * i, codes + i, n - i, scale);
 }
