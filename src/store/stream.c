@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Strided elements that are read at a time: whole windows.  Of a mapped file fewer, which stay in the cache, but
- * runs in the file that are not much shorter than this. */
+/* Strided elements that are read at a time: whole windows.  Of a mapped file fewer, which stay in the cache,
+ * if they still are runs of so many bytes in the file. */
 #define BLOCK_BYTES  (42 * TN_WINDOW)
 #define MAPPED_BYTES (6 * TN_WINDOW)
 enum { MAPPED_RUN = 256 };

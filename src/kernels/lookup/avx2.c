@@ -142,8 +142,8 @@ INLINE __m256i eight_finite(__m128i halves, __m256 scale)
     return _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
 }
 
-/* Exponent and mantissa are where float16 has its own, which makes 2^-8 of the value: the scale makes it up, and
- * the product is the same.  So the exponent of the scale has a limit. */
+/* Exponent and mantissa are where float16 has its own, which makes 2^-8 of the value: the scale makes it
+ * up, and the product is the same.  So the exponent of the scale has a limit. */
 static void e4m3_to_bf16_avx2(uint8_t *restrict y, const uint8_t *restrict codes, size_t n, float scale)
 {
     const __m256 scales = _mm256_set1_ps(scale * 0x1p8f);
