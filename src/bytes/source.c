@@ -154,6 +154,11 @@ size_t tn_source_shown(const char *name) { return tn_url_shown(name); }
 
 bool tn_source_is_far(const tn_source *source) { return source->kind->expect != NULL; }
 
+const char *tn_source_version(const tn_source *source)
+{
+    return source->kind->version ? source->kind->version(source) : NULL;
+}
+
 void tn_source_expect(const tn_source *source, const tn_range *ranges, size_t n)
 {
     if (source->kind->expect && n)

@@ -63,6 +63,9 @@ void      tn_source_release(const tn_source *source);
 /* The file as it was when it was opened; NULL: the source is not a file. */
 const tn_identity *tn_source_identity(const tn_source *source);
 
+/* What a server calls the version of an object, its ETag or its date; NULL: nothing, or not from a server. */
+const char *tn_source_version(const tn_source *source);
+
 /* A view of the bytes [offset, offset + n), valid until the source is closed; NULL if the source is not in
  * memory or the range is outside. */
 const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t n);

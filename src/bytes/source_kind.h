@@ -17,6 +17,8 @@ typedef struct tn_source_kind {
     tn_status (*settle)(tn_source *source, bool *missing, tn_error *err);
     /* Ranges that will be read; NULL: the source has no use for hints. */
     void      (*expect)(const tn_source *source, const tn_range *ranges, size_t n);
+    /* What the server calls this version; NULL: sources of this kind have none. */
+    const char *(*version)(const tn_source *source);
     /* Reads a range inside the source.  Called by any thread, if `base` is NULL. */
     tn_status (*read)(const tn_source *source, uint64_t offset, void *buffer, size_t n, tn_error *err);
     void      (*close)(tn_source *source);

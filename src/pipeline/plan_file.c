@@ -149,6 +149,11 @@ static void put_inputs(tn_buf *b, const tn_plan *p)
         tn_buf_puts(b, i ? ",\n{\"path\":" : "\n{\"path\":");
         tn_json_put_z(b, p->in->shards[i].path);
         tn_buf_printf(b, ",\"size\":%" PRIu64, tn_source_size(p->in->shards[i].source));
+        const char *version = tn_source_version(p->in->shards[i].source);
+        if (version) {
+            tn_buf_puts(b, ",\"version\":");
+            tn_json_put_z(b, version);
+        }
         if (id)
             tn_buf_printf(b, ",\"modified\":[%lld,%ld]", (long long)id->modified.tv_sec,
                           id->modified.tv_nsec);

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import time
 import urllib.parse
 import urllib.request
@@ -417,6 +418,35 @@ def other_urls_are_not_written():
         expect("only s3:// URLs can be written" in result.err, result.err)
     result = tool("convert", FILES / "m.safetensors", "s3://bucket/sh.safetensors", "--shard-size", "1MiB", code=1, env=S3)
     expect("cannot be written to a URL" in result.err, result.err)
+
+
+# ---- saved plans ----
+
+PLANS = """
+import ctypes, sys
+tenon, word = ctypes.CDLL(sys.argv[1]), [text.encode() for text in sys.argv[2:]]
+error, file, plan = ctypes.create_string_buffer(1 << 16), ctypes.c_void_p(), ctypes.c_void_p()
+if len(word) == 1:
+    sys.exit(tenon.tn_plan_open(word[0], ctypes.byref(plan), error))
+if tenon.tn_open(word[0], None, ctypes.byref(file), error) == 0:
+    tenon.tn_plan_make(file, word[1], None, ctypes.byref(plan), error)
+sys.exit(tenon.tn_plan_save(plan, word[2], error))
+"""
+
+
+@test
+def a_saved_plan_names_the_version_and_no_secret():
+    library = pathlib.Path(TENON).parent / "libtenon.so"
+    if b"libasan" in subprocess.run(["ldd", library], capture_output=True).stdout:
+        return                          # Python cannot load it
+    def python(*words):
+        done = subprocess.run([sys.executable, "-c", PLANS, library, *words], env=ENVIRONMENT, capture_output=True)
+        return done.returncode
+    for path in ("m.safetensors?X-Amz-Signature=0123456789secret", "~change=2/m.safetensors"):
+        plan = ROOM / f"plan{next(numbers)}.json"
+        equal(python(f"{URL}/{path}", ROOM / "planned.zt", plan), 0, "saving")
+        expect('"version"' in plan.read_text() and "secret" not in plan.read_text(), plan.read_text()[:600])
+        equal(python(plan) == 0, "change" not in path, "opening a plan")
 
 
 # ---- TLS ----

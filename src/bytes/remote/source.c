@@ -337,6 +337,13 @@ static void expect_remote(const tn_source *source, const tn_range *ranges, size_
     tn_remote_unlock();
 }
 
+static const char *version_of(const tn_source *source)
+{
+    const tn_reply *r = &remote_of(source)->version;
+    const char *date = r->modified[0] ? r->modified : NULL;
+    return r->etag[0] ? r->etag : date;
+}
+
 /* ---- closing ---- */
 
 /* Ends what is on its way.  The lock is held. */
@@ -423,7 +430,7 @@ static tn_status start_hub(const char *name, tn_source **source, tn_error *err)
 
 #define REMOTE(prefix, function)                                                                        \
     { .scheme = prefix, .start = function, .settle = settle_remote, .read = read_remote,                \
-      .expect = expect_remote, .close = close_remote }
+      .expect = expect_remote, .version = version_of, .close = close_remote }
 
 const tn_source_kind tn_source_http = REMOTE("http://", start_http);
 const tn_source_kind tn_source_https = REMOTE("https://", start_http);
