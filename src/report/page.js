@@ -433,12 +433,21 @@ function treemap() {
 
 // ---- which cell is odd? ----
 
+const MOST_CELLS = 40000; // of the matrix: browsers take seconds for more
+
 function matrix() {
   const layers = [...new Set(cells.map((c) => c.layer))].filter(known).sort((a, b) => a - b);
   if (cells.some((c) => !known(c.layer))) layers.unshift(undefined);
-  const rows = roles.map(() => layers.map(() => null));
+  const column = new Map(layers.map((layer, k) => [layer, k]));
+  const most = Math.max(1, Math.floor(MOST_CELLS / layers.length));
+  const listed = roles.map((role, i) => i);
+  if (listed.length > most) {
+    listed.sort((a, b) => roles[b].marked - roles[a].marked || a - b).length = most;
+    listed.sort((a, b) => a - b);
+  }
+  const rows = new Map(listed.map((i) => [i, layers.map(() => null)]));
   cells.forEach((c) => {
-    rows[c.role][layers.indexOf(c.layer)] = c;
+    if (rows.has(c.role)) rows.get(c.role)[column.get(c.layer)] = c;
   });
   const host = el("div", {
     class: "scroll",
@@ -517,7 +526,8 @@ function matrix() {
   }
   function draw(key) {
     const f = figures.find((one) => one.key === key);
-    const body = rows.map((row, i) => {
+    const body = listed.map((i) => {
+      const row = rows.get(i);
       const away = deviations(row, f);
       return el(
         "tr",
@@ -565,6 +575,9 @@ function matrix() {
     el("div", { class: "controls" }, choice.node),
     note,
     host,
+    listed.length < roles.length
+      ? el("p", { class: "warning" }, `Of ${grouped(roles.length)} roles ${grouped(listed.length)} are shown.`)
+      : "",
     el("p", { class: "note" }, "Arrow keys move from cell to cell; Enter opens a tensor."),
   );
   draw("odd");
@@ -695,12 +708,25 @@ function strip() {
 
 // ---- what would a smaller type cost? ----
 
-// What a shell glob matches, as convert does it; "*" may be anything.
+// What a shell glob matches, as convert does it; "*" may be anything.  Not a regular expression: names with many
+// stars would take it for ever.
 function globMatch(glob, name) {
-  const source = glob.replace(/\\(.)|\*|[.+^${}()|\]/]|\?|\[/gs, (m, c) =>
-    m === "*" || m === "?" ? { "*": ".*", "?": "." }[m] : `\\${c || m}`,
-  );
-  return new RegExp(`^${source}$`, "s").test(name);
+  let g = 0,
+    n = 0,
+    star = -1,
+    from = 0;
+  while (n < name.length) {
+    const isPlain = glob[g] === "\\" && g + 1 < glob.length;
+    const wants = glob[isPlain ? g + 1 : g];
+    if (!isPlain && wants === "*") [star, from] = [g++, n];
+    else if (g < glob.length && ((!isPlain && wants === "?") || wants === name[n])) {
+      g += isPlain ? 2 : 1;
+      n++;
+    } else if (star >= 0) [g, n] = [star + 1, ++from];
+    else return false;
+  }
+  while (glob[g] === "*") g++;
+  return g === glob.length;
 }
 // What a rule can say exactly is escaped, the rest becomes a star.
 const asGlob = (text) =>

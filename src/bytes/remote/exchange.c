@@ -170,7 +170,7 @@ static bool set_number(tn_exchange *x, CURLoption option, long number)
 /* Who vouches for servers: what these name, else what the system trusts. */
 static bool set_authorities(tn_exchange *x)
 {
-    static const char *const names[] = { "AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE" };
+    static const char *const names[] = { "CURL_CA_BUNDLE", "SSL_CERT_FILE", "AWS_CA_BUNDLE" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *file = getenv(names[i]);
         if (file && *file)
