@@ -11,6 +11,12 @@ static inline vf pick(vm m, vf a, vf b)     { return (vf)_mm256_blendv_ps((__m25
 static inline unsigned lane_bits(vm m)      { return (unsigned)_mm256_movemask_ps((__m256)m); }
 static inline vf roots(vf v)                { return (vf)_mm256_sqrt_ps((__m256)v); }
 
+static inline vf about_inverse(vf v)
+{
+    vf r = (vf)_mm256_rcp_ps((__m256)v);
+    return r * (2 - v * r);
+}
+
 static inline vf rounded(vf v)
 {
     return (vf)_mm256_round_ps((__m256)v, _MM_FROUND_TO_NEAREST_INT);

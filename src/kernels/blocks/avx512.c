@@ -11,6 +11,12 @@ static inline vf pick(vm m, vf a, vf b) { return (vf)_mm512_mask_blend_ps(m, (__
 static inline unsigned lane_bits(vm m)  { return m; }
 static inline vf roots(vf v)            { return (vf)_mm512_sqrt_ps((__m512)v); }
 
+static inline vf about_inverse(vf v)
+{
+    vf r = (vf)_mm512_rcp14_ps((__m512)v);
+    return r * (2 - v * r);
+}
+
 static inline vf rounded(vf v)
 {
     return (vf)_mm512_roundscale_ps((__m512)v, _MM_FROUND_TO_NEAREST_INT);

@@ -50,13 +50,8 @@ iq1_cut tn_cut_alike(iq1_state *s)
     }
     for (unsigned i = 0; i <= n; i++)
         for (unsigned k = i; k <= n; k++)
-            for (unsigned kind = 0; kind < 4; kind += 3) {
-                const float *v = iq1_levels_of(kind, 0);
-                float A = (X[i] - X[0]) * v[0] + (X[k] - X[i]) * v[1] + (X[n] - X[k]) * v[2];
-                float B = (W[i] - W[0]) * v[0] * v[0] + (W[k] - W[i]) * v[1] * v[1] +
-                          (W[n] - W[k]) * v[2] * v[2];
-                take_trial(s, &c, (iq1_trial){ A, B, kind, i, k });
-            }
+            for (unsigned kind = 0; kind < 4; kind += 3)
+                take_trial(s, &c, try_alike(X, W, kind, i, k));
     return c;
 }
 
@@ -64,20 +59,9 @@ iq1_cut tn_cut_by_halves(iq1_state *s)
 {
     iq1_cut c = { -FLT_MAX, -1, -1 };
     for (unsigned i = 0; i <= s->n; i++)
-        for (unsigned k = i; k <= s->n; k++) {
-            float A[4] = { 0 }, B[4] = { 0 };
-            for (unsigned j = 0; j < s->n; j++) {
-                unsigned e = s->order[j];
-                int level = (j >= i) + (j >= k);
-                for (unsigned kind = 0; kind < 4; kind++) {
-                    float v = iq1_levels_of(kind, e / 8)[level];
-                    A[kind] += s->w[e] * v * s->x[e];
-                    B[kind] += s->w[e] * v * v;
-                }
-            }
+        for (unsigned k = i; k <= s->n; k++)
             for (unsigned kind = 0; kind < 4; kind++)
-                take_trial(s, &c, (iq1_trial){ A[kind], B[kind], kind, i, k });
-        }
+                take_trial(s, &c, try_by_halves(s, kind, i, k));
     return c;
 }
 

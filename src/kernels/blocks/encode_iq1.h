@@ -72,6 +72,28 @@ INLINE void take_trial(iq1_state *s, iq1_cut *c, iq1_trial t)
 iq1_cut tn_cut_alike(iq1_state *s);
 iq1_cut tn_cut_by_halves(iq1_state *s);
 
+/* Of sums of sorted values: all are moved the same way. */
+INLINE iq1_trial try_alike(const float *X, const float *W, unsigned kind, unsigned i, unsigned k)
+{
+    const float *v = iq1_levels_of(kind, 0);
+    float A = (X[i] - X[0]) * v[0] + (X[k] - X[i]) * v[1] + (X[32] - X[k]) * v[2];
+    float B = (W[i] - W[0]) * v[0] * v[0] + (W[k] - W[i]) * v[1] * v[1] + (W[32] - W[k]) * v[2] * v[2];
+    return (iq1_trial){ A, B, kind, i, k };
+}
+
+/* The sums are taken anew. */
+INLINE iq1_trial try_by_halves(const iq1_state *s, unsigned kind, unsigned i, unsigned k)
+{
+    iq1_trial t = { 0, 0, kind, i, k };
+    for (unsigned j = 0; j < 16; j++) {
+        unsigned e = s->order[j];
+        float v = iq1_levels_of(kind, e / 8)[(j >= i) + (j >= k)];
+        t.A += s->w[e] * v * s->x[e];
+        t.B += s->w[e] * v * v;
+    }
+    return t;
+}
+
 INLINE void set_levels(iq1_state *s, unsigned first, unsigned second)
 {
     for (unsigned j = 0; j < s->n; j++) {

@@ -1,9 +1,9 @@
 /* kernels/blocks/template_iq1.h - encodes iq1_s and iq1_m.
  *
- * For a first place of a cut the second places are in lanes.  The definition takes a cut if A * A > best * B,
- * and then best = A / B * A, one after the other.  If the largest A / B * A of all is larger than the others
- * by more than these operations round, it is the one that is taken last, and the order does not matter.
- * Else the cuts are compared in order. */
+ * The definition takes a cut if A * A > best * B, and then best = A / B * A, one after the other.  Here limits
+ * of A * A / B are found for all cuts, second places in lanes.  A cut that is below another one for certain
+ * cannot be taken last, nor decide which one is.  The few others are compared in order, as the definition
+ * does. */
 #include "kernels/blocks/encode_iq1.h"
 
 /* How many values are lower, or equal and before: the place of each value. */
@@ -20,180 +20,132 @@ INLINE void sort_values(iq1_state *s)
     }
 }
 
-/* The two largest A / B * A of each lane, and where the first was: the number of its vector. */
-typedef struct iq1_leaders {
-    vf best, second;
-    vi where;
-} iq1_leaders;
+/* ---- cuts ---- */
 
-/* Cuts from number `at` on; B is 0 where there is none. */
-INLINE void lead(iq1_leaders *d, vf A, vf B, unsigned at)
-{
-    vf score = pick(above(B, (vf){ 0 }), A / B * A, every_f(-1));
-    vm more = above(score, d->best);
-    d->second = most_f(least_f(score, d->best), d->second);
-    d->best = most_f(score, d->best);
-    d->where = (vi)pick(more, (vf)((vi){ 0 } + (int32_t)at), (vf)d->where);
-}
-
-/* The number of the cut that is taken last; false: that is not certain.  `size` is the sum of the weights. */
-INLINE bool find_leader(const iq1_leaders *d, float size, unsigned *where)
-{
-    float best[LANES], second[LANES], most = 0, next = 0;
-    unsigned lane = 0;
-    put_floats(best, d->best);
-    put_floats(second, d->second);
-    for (unsigned r = 0; r < LANES; r++)
-        if (best[r] > most) {
-            most = best[r];
-            lane = r;
-        }
-    for (unsigned r = 0; r < LANES; r++) {
-        float own = r == lane ? second[r] : best[r];
-        next = own > next ? own : next;
-    }
-    *where = (unsigned)d->where[lane] + lane;
-    /* B is a part of the size that is not small, so that nothing is near the ends of float32's range */
-    bool is_usual = size > 0x1p-40f && size < 0x1p40f && most > 0x1p-60f && most < 0x1p60f;
-    return is_usual && next < most - most * 0x1p-20f;
-}
-
-/* ---- iq1_s ---- */
-
-/* 0, 1, 2 ... */
-INLINE vf lane_numbers(void)
-{
-    vf v;
-    for (unsigned r = 0; r < LANES; r++)
-        v[r] = (float)r;
-    return v;
-}
-
-/* Sums of sorted values, from the lowest on. */
+/* Sums of sorted values before each place: X of w x, W of w.  Levels are -1, 0 and 1, moved by an eighth, so
+ * that a cut at places i and k has
+ *
+ *   A = X[n] + moved - X[i] - X[k]
+ *   B = whole + before[i] - after[k]
+ *
+ * where `moved` and the sums of B depend on the kind. */
 typedef struct iq1_sums {
-    float X[IQ1_MOST + 1 + LANES], W[IQ1_MOST + 1 + LANES];
+    float X[IQ1_MOST + 1 + LANES], W[IQ1_MOST + 1];
+    float moved[4], whole[4], before[4][IQ1_MOST + 1], after[4][IQ1_MOST + 1 + LANES];
+    float squares;              /* the sum of w x x */
 } iq1_sums;
 
-INLINE vf sum_of_cut(const float *S, unsigned i, unsigned k, unsigned n, const float *v, bool squared)
+/* Halves of sub-blocks of 32 values are moved alike: kinds 0 and 3. */
+INLINE unsigned kind_step(unsigned n) { return n == 32 ? 3 : 1; }
+
+INLINE void sum_kind(unsigned n, unsigned kind, const float X[2], float (*W)[IQ1_MOST + 1], iq1_sums *u)
 {
-    vf at = floats(S + k), first = every_f(S[i] - S[0]) * v[0];
-    vf middle = (at - S[i]) * v[1], last = (S[n] - at) * v[2];
-    return squared ? first * v[0] + middle * v[1] + last * v[2] : first + middle + last;
+    const float first = kind & 2 ? -0.25f : 0.25f, second = kind & 1 ? -0.25f : 0.25f;
+    u->moved[kind] = 0.5f * (first * X[0] + second * X[1]);
+    for (unsigned j = 0; j <= n; j++) {
+        float part = first * W[0][j] + second * W[1][j];
+        u->before[kind][j] = u->W[j] - part;
+        u->after[kind][j] = u->W[j] + part;
+    }
+    u->whole[kind] = u->after[kind][n] + u->W[n] / 64;
+    for (unsigned r = 1; r <= LANES; r++)       /* no cuts: B is huge */
+        u->after[kind][n + r] = -0x1p100f;
 }
 
-/* Numbers of cuts are 256 first + 128 (kind > 0) + second. */
-static iq1_cut cut_all_alike(iq1_state *s)
+INLINE void sum_values(const iq1_state *s, unsigned n, iq1_sums *u)
 {
-    enum { n = 32 };
-    iq1_sums u = { .X = { 0 } };
-    iq1_leaders d = { every_f(-1), every_f(-1), { 0 } };
+    float W[2][IQ1_MOST + 1], X[2] = { 0 };
+    W[0][0] = W[1][0] = u->X[0] = u->W[0] = u->squares = 0;
     for (unsigned j = 0; j < n; j++) {
-        unsigned e = s->order[j];
-        u.X[j + 1] = u.X[j] + s->w[e] * s->x[e];
-        u.W[j + 1] = u.W[j] + s->w[e];
+        unsigned e = s->order[j], half = 2 * e / n;
+        float w = s->w[e], wx = w * s->x[e];
+        X[half] += wx;
+        W[half][j + 1] = W[half][j] + w;
+        W[1 - half][j + 1] = W[1 - half][j];
+        u->X[j + 1] = u->X[j] + wx;
+        u->W[j + 1] = u->W[j] + w;
+        u->squares += wx * s->x[e];
     }
+    for (unsigned kind = 0; kind < 4; kind += kind_step(n))
+        sum_kind(n, kind, X, W, u);
+    for (unsigned r = 1; r <= LANES; r++)
+        u->X[n + r] = 0;
+}
+
+/* What A * A / B of each cut is at most, by first place, by vectors of second places, and by kind. */
+enum { IQ1_LIMITS = 2048 / LANES };
+
+/* Returns what the largest A * A / B is at least.
+ *
+ * Sums of n = 32 numbers here, and those of the definition, differ by less than 243 roundings of the sum of
+ * w |x| in A, and by less than 270 of the sum of w in B.  With Cauchy's inequality A * A / B differs by less
+ * than 1024 roundings of (sum of w) * (sum of w x x) / B. */
+INLINE float find_limits(const iq1_sums *u, unsigned n, vf *limit)
+{
+    const vf doubt = every_f(0x1p-14f * u->W[n] * u->squares);
+    vf most = { 0 };
     for (unsigned i = 0; i <= n; i++)
         for (unsigned k = i; k <= n; k += LANES)
-            for (unsigned kind = 0; kind < 4; kind += 3) {
-                vf A = sum_of_cut(u.X, i, k, n, iq1_levels_of(kind, 0), false);
-                vf B = sum_of_cut(u.W, i, k, n, iq1_levels_of(kind, 0), true);
-                if (k + LANES > n + 1)          /* there are no places after n */
-                    B = pick(above(every_f((float)(n + 1 - k)), lane_numbers()), B, (vf){ 0 });
-                lead(&d, A, B, 256 * i + (kind ? 128 : 0) + k);
+            for (unsigned kind = 0; kind < 4; kind += kind_step(n)) {
+                vf A = u->X[n] + u->moved[kind] - u->X[i] - floats(u->X + k), AA = A * A;
+                vf B = u->whole[kind] + u->before[kind][i] - floats(u->after[kind] + k);
+                vf r = about_inverse(B);
+                *limit++ = (AA + doubt) * r;
+                most = most_f((AA - doubt) * r, most);
             }
-    unsigned where;
-    if (!find_leader(&d, u.W[n], &where))
-        return tn_cut_alike(s);
-    iq1_trial t = { .kind = where & 128 ? 3 : 0, .first = where / 256, .second = where % 128 };
-    t.A = sum_of_cut(u.X, t.first, t.second, n, iq1_levels_of(t.kind, 0), false)[0];
-    t.B = sum_of_cut(u.W, t.first, t.second, n, iq1_levels_of(t.kind, 0), true)[0];
+    return -least_lane(-most)[0];
+}
+
+/* Numbers of cuts in the order in which they are compared. */
+typedef struct iq1_near {
+    unsigned count;
+    uint16_t cut[16];           /* first place, 6 bits of the second, 2 of the kind */
+} iq1_near;
+
+INLINE void add_near(iq1_near *near_by, unsigned cut)
+{
+    unsigned at = near_by->count++;
+    for (; at > 0 && near_by->cut[at - 1] > cut; at--)
+        near_by->cut[at] = near_by->cut[at - 1];
+    near_by->cut[at] = (uint16_t)cut;
+}
+
+/* The cuts that may be the best.  False: too many. */
+INLINE bool find_near(const vf *limit, float most, unsigned n, iq1_near *near_by)
+{
+    const vf least = every_f(most);
+    near_by->count = 0;
+    for (unsigned i = 0; i <= n; i++)
+        for (unsigned k = i; k <= n; k += LANES)
+            for (unsigned kind = 0; kind < 4; kind += kind_step(n))
+                for (unsigned bits = lane_bits(none_of(above(least, *limit++))); bits; bits &= bits - 1) {
+                    if (near_by->count == sizeof near_by->cut / sizeof *near_by->cut)
+                        return false;
+                    add_near(near_by, i << 8 | (k + (unsigned)__builtin_ctz(bits)) << 2 | kind);
+                }
+    return true;
+}
+
+/* Whether all numbers are far from the ends of float32's range. */
+INLINE bool is_usual(const iq1_sums *u, unsigned n)
+{
+    float W = u->W[n], squares = u->squares;
+    return W > 0x1p-40f && W < 0x1p40f && squares > 0x1p-60f && squares < 0x1p60f;
+}
+
+INLINE iq1_cut cut_values(iq1_state *s, unsigned n)
+{
+    iq1_sums u;
+    vf limit[IQ1_LIMITS];
+    iq1_near near_by;
     iq1_cut c = { -FLT_MAX, -1, -1 };
-    take_trial(s, &c, t);
-    return c;
-}
-
-/* ---- iq1_m ---- */
-
-enum { IQ1_M = 16, IQ1_CUTS = 160 };    /* values of a sub-block; cuts, 153 of them, in whole vectors */
-
-/* What the value at each place adds to A and B of the four kinds, by level: A in the first half. */
-static void set_terms(const iq1_state *s, eight_f (*term)[3])
-{
-#define FIRST(up, low) { up, up, low, low, up, up, low, low }
-#define SECOND(up, low) { up, low, up, low, up, low, up, low }
-    static const eight_f levels[2][3] = {
-        { FIRST(-0.875f, -1.125f), FIRST(0.125f, -0.125f), FIRST(1.125f, 0.875f) },
-        { SECOND(-0.875f, -1.125f), SECOND(0.125f, -0.125f), SECOND(1.125f, 0.875f) },
-    };
-    for (unsigned j = 0; j < IQ1_M; j++) {
-        unsigned e = s->order[j];
-        const eight_f w = (eight_f){ 0 } + s->w[e], x = (eight_f){ 0 } + s->x[e];
-        for (unsigned level = 0; level < 3; level++) {
-            eight_f v = levels[e >= 8][level];
-            term[j][level] = w * v * __builtin_shufflevector(x, v, 0, 1, 2, 3, 12, 13, 14, 15);
-        }
+    sum_values(s, n, &u);
+    if (!is_usual(&u, n) || !find_near(limit, find_limits(&u, n, limit), n, &near_by))
+        return n == 32 ? tn_cut_alike(s) : tn_cut_by_halves(s);
+    for (unsigned at = 0; at < near_by.count; at++) {
+        unsigned i = near_by.cut[at] >> 8, k = near_by.cut[at] >> 2 & 63, kind = near_by.cut[at] & 3;
+        take_trial(s, &c, n == 32 ? try_alike(u.X, u.W, kind, i, k) : try_by_halves(s, kind, i, k));
     }
-}
-
-/* The sums of all cuts, of four kinds each: (0, 0), (0, 1), (1, 1), (0, 2) and so on. */
-typedef float four_f __attribute__((vector_size(16)));
-typedef struct iq1_table {
-    four_f A[IQ1_CUTS], B[IQ1_CUTS];
-} iq1_table;
-
-INLINE void put_cut(iq1_table *t, unsigned n, eight_f sums)
-{
-    t->A[n] = __builtin_shufflevector(sums, sums, 0, 1, 2, 3);
-    t->B[n] = __builtin_shufflevector(sums, sums, 4, 5, 6, 7);
-}
-
-/* Cuts with the same second place have the same terms after it. */
-static void sum_cuts(const iq1_state *s, iq1_table *t)
-{
-    enum { SOME = 6 };          /* side by side: an addition waits for the one before it */
-    eight_f term[IQ1_M][3], sum[IQ1_M + 1 + SOME] = { { 0 } };
-    eight_f before = { 0 };     /* values before the first place */
-    unsigned n = 0;
-    set_terms(s, term);
-    for (unsigned k = 0; k <= IQ1_M; k++) {
-        sum[k] = before;
-        before += term[k < IQ1_M ? k : 0][0];
-        for (unsigned i = 0; i <= k; i += SOME) {
-            eight_f all[SOME];
-            for (unsigned c = 0; c < SOME; c++)
-                all[c] = sum[i + c];
-            for (unsigned j = k; j < IQ1_M; j++)
-                for (unsigned c = 0; c < SOME; c++)
-                    all[c] += term[j][2];
-            for (unsigned c = 0; c < SOME; c++)         /* those after place k are put over */
-                put_cut(t, n + c, all[c]);
-            n += k + 1 - i < SOME ? k + 1 - i : SOME;
-        }
-        for (unsigned i = 0; i <= k && k < IQ1_M; i++)
-            sum[i] += term[k][1];
-    }
-    for (; n < IQ1_CUTS; n++)
-        t->A[n] = t->B[n] = (four_f){ 0 };
-}
-
-static iq1_cut cut_all_by_halves(iq1_state *s)
-{
-    iq1_table t;
-    iq1_leaders d = { every_f(-1), every_f(-1), { 0 } };
-    float size = 0;
-    sum_cuts(s, &t);
-    for (unsigned at = 0; at < IQ1_CUTS * 4; at += LANES)
-        lead(&d, floats((const float *)t.A + at), floats((const float *)t.B + at), at);
-    for (unsigned e = 0; e < IQ1_M; e++)
-        size += s->w[e];
-    unsigned where;
-    if (!find_leader(&d, size, &where))
-        return tn_cut_by_halves(s);
-    iq1_trial best = { t.A[where / 4][where % 4], t.B[where / 4][where % 4], where % 4, where / 4, 0 };
-    while (best.first > best.second)
-        best.first -= ++best.second;
-    iq1_cut c = { -FLT_MAX, -1, -1 };
-    take_trial(s, &c, best);
     return c;
 }
 
@@ -201,23 +153,27 @@ static iq1_cut cut_all_by_halves(iq1_state *s)
 
 static uint16_t nearest_iq1_point(iq1_state *s, unsigned group, const uint16_t *list)
 {
+    const float *v = iq1_levels_at(s, 8 * group);
+    const eight_f x = eight(s->x + 8 * group), w = eight(s->w + 8 * group),
+                  levels = { v[0], v[1], v[2], v[2], v[0], v[1], v[2], v[2] }, step = s->scale * levels;
     costs c;
-    for (unsigned i = 0; i < 8; i++) {
-        unsigned at = 8 * group + i;
-        const float *levels = iq1_levels_at(s, at);
-        for (unsigned level = 0; level < 3; level++) {
-            float e = s->scale * levels[level] - s->x[at];
-            c.of[4 * i + level] = s->w[at] * e * e;
-        }
-        c.of[4 * i + 3] = 0;
-    }
+#define FOUR_TIMES(v, i) __builtin_shufflevector(v, v, i, i, i, i, i + 1, i + 1, i + 1, i + 1)
+#define TWO_VALUES(i)                                                                                       \
+    do {                                                                                                    \
+        eight_f e = step - FOUR_TIMES(x, i);                                                                \
+        put_eight(c.of + 4 * i, FOUR_TIMES(w, i) * e * e);                                                  \
+    } while (0)
+    TWO_VALUES(0);
+    TWO_VALUES(2);
+    TWO_VALUES(4);
+    TWO_VALUES(6);
     return nearest_point(list, &c, 2, &s->is_lost);
 }
 
-INLINE void encode_iq1(iq1_state *s, iq1_cut (*cut_values)(iq1_state *))
+INLINE void encode_iq1(iq1_state *s, unsigned n)
 {
     sort_values(s);
-    iq1_cut c = cut_values(s);
+    iq1_cut c = cut_values(s, n);
     if (c.first < 0)
         return;
     set_levels(s, (unsigned)c.first, (unsigned)c.second);
@@ -231,7 +187,7 @@ static void encode_iq1_s(const float *x, const float *q, float mean_square, size
         mean_square = 2 * sum_squares(x, IQ1_SUPER) / IQ1_SUPER;
         for (unsigned k = 0; k < 8; k++)
             if (begin_iq1(&s[k], x + 32 * k, 32, q ? q + i * IQ1_SUPER + 32 * k : NULL, mean_square, 1e-12f))
-                encode_iq1(&s[k], cut_all_alike);
+                encode_iq1(&s[k], 32);
         put_iq1_s_block(s, b);
     }
 }
@@ -243,7 +199,7 @@ static void encode_iq1_m(const float *x, const float *q, float mean_square, size
         mean_square = 2 * sum_squares(x, IQ1_SUPER) / IQ1_SUPER;
         for (unsigned k = 0; k < 16; k++)
             if (begin_iq1(&s[k], x + 16 * k, 16, q ? q + i * IQ1_SUPER + 16 * k : NULL, mean_square, 1e-7f))
-                encode_iq1(&s[k], cut_all_by_halves);
+                encode_iq1(&s[k], 16);
         put_iq1_m_block(s, b);
     }
 }

@@ -19,13 +19,15 @@ typedef struct sums_2 {
     vf A, B;
 } sums_2;
 
-INLINE void try_around(const columns *c, unsigned n, int N, const vf *inverse_scale, sums_2 *s)
+/* `low`: values may be so far from 0 that their codes are cut off below. */
+INLINE void try_around(const columns *c, unsigned n, int N, const vf *inverse_scale, bool low, sums_2 *s)
 {
     for (unsigned g = 0; g < PAIR; g++)
         s[g].A = s[g].B = (vf){ 0 };
     for (unsigned e = 0; e < n; e++)
         for (unsigned g = 0; g < PAIR; g++) {
-            vf l = near_within(inverse_scale[g] * c[g].x[e], (float)-N, (float)(N - 1), false);
+            vf l = least_f(rounded(inverse_scale[g] * c[g].x[e]), every_f((float)(N - 1)));
+            l = low ? most_f(l, every_f((float)-N)) : l;
             s[g].A += c[g].wx[e] * l;
             s[g].B += c[g].w[e] * l * l;
         }
@@ -45,7 +47,7 @@ INLINE void search_around(columns *c, unsigned n, int N, found *f)
         for (unsigned e = 0; e < n; e++)
             c[g].wx[e] = c[g].w[e] * c[g].x[e];
     }
-    try_around(c, n, N, i, s);
+    try_around(c, n, N, i, false, s);
     for (unsigned g = 0; g < PAIR; g++) {
         f[g].scale = pick(same(s[g].B, (vf){ 0 }), (vf){ 0 }, s[g].A / s[g].B);
         best[g] = f[g].scale * s[g].A;
@@ -53,7 +55,10 @@ INLINE void search_around(columns *c, unsigned n, int N, found *f)
     for (int k = -9; k <= 9; k += 1 + (k == -1)) {
         for (unsigned g = 0; g < PAIR; g++)
             i[g] = -((float)N + 0.1f * (float)k) / max[g];
-        try_around(c, n, N, i, s);
+        if (k < 5)              /* no value is below -N - 0.45 */
+            try_around(c, n, N, i, false, s);
+        else
+            try_around(c, n, N, i, true, s);
         for (unsigned g = 0; g < PAIR; g++) {
             vm better = both(above(s[g].B, (vf){ 0 }), above(s[g].A * s[g].A, best[g] * s[g].B));
             f[g].scale = pick(better, s[g].A / s[g].B, f[g].scale);
@@ -155,8 +160,10 @@ INLINE vm fit_line(const affine_state *a, const sums_3 *s, vf *scale, vf *min)
     *scale = (a->W * s->P - a->X * s->S) / D;
     *min = (s->Q * a->X - s->S * s->P) / D;
     vm high = above(*min, (vf){ 0 });
-    *scale = pick(high, s->P / s->Q, *scale);
-    *min = pick(high, (vf){ 0 }, *min);
+    if (any(high)) {
+        *scale = pick(high, s->P / s->Q, *scale);
+        *min = pick(high, (vf){ 0 }, *min);
+    }
     return above(D, (vf){ 0 });
 }
 
@@ -249,16 +256,24 @@ INLINE vf end_q3(sums_2 all, vm tiny, vf *l)
     return pick(both(above(all.B, (vf){ 0 }), none_of(tiny)), all.A / all.B, (vf){ 0 });
 }
 
-/* The scales if no pass changes anything, and lanes of which that is not true. */
+/* Lanes in which better_q3() may be true.  A code stays if x * B / A, cut off at the last codes, is nearer to
+ * it than 0.499. */
+INLINE vm maybe_better_q3(const columns *c, unsigned e, vf l, sums_2 all)
+{
+    sums_2 rest = sums_without(all, c->wx[e], c->w[e], l);
+    vf low = -Q3_N * rest.A, high = (Q3_N - 1) * rest.A;
+    vf away = magnitude(least_f(most_f(c->x[e] * rest.B, low), high) - l * rest.A);
+    return both(above(rest.A, (vf){ 0 }), none_of(above(0.499f * rest.A, away)));
+}
+
+/* The scales if no pass changes anything, and lanes of which that may not be true. */
 INLINE vf search_q3_once(columns *c, vf *l, vm *changes)
 {
     vm tiny;
-    sums_2 all = begin_q3(c, l, &tiny), other;
+    sums_2 all = begin_q3(c, l, &tiny);
     *changes = above((vf){ 0 }, (vf){ 0 });
-    for (unsigned e = 0; e < Q3_SIZE; e++) {
-        vf new;
-        *changes = either(*changes, better_q3(c, e, l[e], all, &new, &other));
-    }
+    for (unsigned e = 0; e < Q3_SIZE; e++)
+        *changes = either(*changes, maybe_better_q3(c, e, l[e], all));
     *changes = both(*changes, none_of(tiny));
     return end_q3(all, tiny, l);
 }
