@@ -84,13 +84,19 @@ static const char *read_row(tn_text line, tn_map_row *row)
 static tn_status add_line(tn_map *map, size_t *cap, tn_text line, size_t number, tn_error *err)
 {
     tn_map_row row = { .add = 0 };
-    tn_text rest = line;
-    if (!next_word(&rest).len)
+    tn_text rest = line, first = next_word(&rest);
+    if (!first.len)
         return TN_OK;
-    const char *wrong = line.len > MAX_LINE ? "expected at most 1000 characters" : read_row(line, &row);
+    const char *wrong = line.len > MAX_LINE ? "expected at most 1000 characters" : NULL;
+    if (tn_text_is(first, "models:"))
+        map->models = rest;
+    else if (!wrong)
+        wrong = read_row(line, &row);
     if (wrong)
         return tn_fail(err, TN_ERR_ARGUMENT, "line %zu of map %s: %s", number, tn_quote_z(map->name).text,
                        wrong);
+    if (!row.to.len)
+        return TN_OK;
     TN_NEED(TN_GROW(map->rows, map->count, *cap), err);
     map->rows[map->count++] = row;
     return TN_OK;
@@ -187,25 +193,34 @@ tn_status tn_map_is_backward(const tn_map *map, const tn_file *file, bool *backw
                    tn_quote_z(map->name).text);
 }
 
-/* ---- numbers of heads ---- */
+/* ---- what the model says ---- */
 
-/* A number of an object or of its text_config, which models with pictures have. */
-static void read_config(tn_json *j, const char *key, uint64_t *number, unsigned depth)
+/* What is wanted of config.json: of it or of its text_config, which models with pictures have. */
+typedef struct config {
+    const char *key;
+    uint64_t    number;         /* of the key; 0: it is not there */
+    tn_text     model[2];       /* the kind of model: of all, of the text */
+} config;
+
+static void read_config(tn_json *j, config *c, unsigned depth)
 {
     tn_text found;
     tn_json_object(j);
     while (tn_json_key(j, &found)) {
-        if (tn_text_is(found, key) && tn_json_peek(j) == TN_JSON_NUMBER)
-            *number = tn_json_u64(j);
-        else if (!depth && tn_text_is(found, "text_config") && tn_json_peek(j) == TN_JSON_OBJECT)
-            read_config(j, key, number, depth + 1);
+        tn_json_type type = tn_json_peek(j);
+        if (tn_text_is(found, c->key) && type == TN_JSON_NUMBER)
+            c->number = tn_json_u64(j);
+        else if (tn_text_is(found, "model_type") && type == TN_JSON_STRING)
+            c->model[depth] = tn_json_string(j);
+        else if (!depth && tn_text_is(found, "text_config") && type == TN_JSON_OBJECT)
+            read_config(j, c, depth + 1);
         else
             tn_json_skip(j);
     }
 }
 
-static tn_status number_of_config(const tn_file *file, const char *key, tn_arena *arena, uint64_t *number,
-                                  tn_error *err)
+/* The file beside the input, if there is one; texts live in the arena. */
+static tn_status load_config(const tn_file *file, config *c, tn_arena *arena, tn_error *err)
 {
     const char *path = tn_file_path(file);
     const char *beside = tn_arena_printf(arena, "%.*sconfig.json", (int)(tn_base_name(path) - path), path);
@@ -219,7 +234,7 @@ static tn_status number_of_config(const tn_file *file, const char *key, tn_arena
     if (!there)
         return TN_OK;
     tn_json_init(&j, text.ptr, text.len, arena);
-    read_config(&j, key, number, 0);
+    read_config(&j, c, 0);
     tn_json_done(&j);
     return j.status ? tn_in_file(tn_json_fail(&j, 0, err), beside, err) : TN_OK;
 }
@@ -240,38 +255,98 @@ static uint64_t number_of_key(const tn_file *file, const char *key)
     return 0;
 }
 
+/* NULL: no file, or it does not say. */
+static const char *architecture_of(const tn_file *file)
+{
+    size_t n = 0;
+    const tn_meta *meta = file ? tn_file_meta(file, &n) : NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(meta[i].key, "general.architecture") == 0)
+            return meta[i].text;
+    return NULL;
+}
+
 static uint64_t number_of_gguf(const tn_file *file, const char *key)
 {
-    size_t n;
-    const tn_meta *meta = file ? tn_file_meta(file, &n) : NULL;
+    const char *architecture = architecture_of(file);
     char whole[200];
-    for (size_t i = 0; meta && i < n; i++) {
-        if (strcmp(meta[i].key, "general.architecture") != 0 || !meta[i].text)
-            continue;
-        snprintf(whole, sizeof whole, "%s.attention.%s", meta[i].text, key);
-        return number_of_key(file, whole);
-    }
-    return 0;
+    if (!architecture)
+        return 0;
+    snprintf(whole, sizeof whole, "%s.attention.%s", architecture, key);
+    return number_of_key(file, whole);
 }
+
+/* ---- numbers of heads ---- */
 
 tn_status tn_map_heads(const tn_file *file, const tn_file *other, tn_text which, int64_t *heads,
                        tn_error *err)
 {
     bool of_keys = tn_text_is(which, "kv_heads");
-    const char *config = of_keys ? "num_key_value_heads" : "num_attention_heads",
-               *key = of_keys ? "head_count_kv" : "head_count";
+    const char *key = of_keys ? "head_count_kv" : "head_count";
+    config c = { .key = of_keys ? "num_key_value_heads" : "num_attention_heads" };
     uint64_t number = number_of_gguf(file, key);
     tn_arena arena = { 0 };
-    tn_status status = number ? TN_OK : number_of_config(file, config, &arena, &number, err);
+    tn_status status = number ? TN_OK : load_config(file, &c, &arena, err);
     tn_arena_free(&arena);
     TN_TRY(status);
+    number = number ? number : c.number;
     number = number ? number : number_of_gguf(other, key);
     if (!number && of_keys)             /* as many as others, if nothing is said of them */
         return tn_map_heads(file, other, (tn_text){ "heads", 5 }, heads, err);
     if (!number || number > INT32_MAX)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "its rows are moved by heads, but nothing says how many there are: expected %s in "
-                       "config.json beside it, or ARCHITECTURE.attention.%s in the metadata", config, key);
+                       "config.json beside it, or ARCHITECTURE.attention.%s in the metadata", c.key, key);
     *heads = (int64_t)number;
     return TN_OK;
+}
+
+/* ---- the kind of model ---- */
+
+static bool is_for(const tn_map *map, tn_text model)
+{
+    tn_text rest = map->models, word;
+    while ((word = next_word(&rest)).len)
+        if (word.len == model.len && memcmp(word.ptr, model.ptr, word.len) == 0)
+            return true;
+    return false;
+}
+
+static tn_status check_model(const tn_map *map, tn_text model, tn_error *err)
+{
+    if (!model.len || is_for(map, model))
+        return TN_OK;
+    tn_text rest = map->models;
+    while (rest.len && *rest.ptr == ' ')
+        rest = (tn_text){ rest.ptr + 1, rest.len - 1 };
+    return tn_fail(err, TN_ERR_ARGUMENT, "map %s is for %s but the model is %s: its names may mean something "
+                   "else there", tn_quote_z(map->name).text, tn_quote(rest.ptr, rest.len).text,
+                   tn_quote(model.ptr, model.len).text);
+}
+
+static tn_text architecture_text(const tn_file *file)
+{
+    const char *text = architecture_of(file);
+    return (tn_text){ text, text ? strlen(text) : 0 };
+}
+
+static tn_status check_config(const tn_map *map, const tn_file *file, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    config c = { .key = "" };
+    tn_status status = load_config(file, &c, &arena, err);
+    if (!status)
+        status = check_model(map, c.model[c.model[1].len ? 1 : 0], err);
+    tn_arena_free(&arena);
+    return status;
+}
+
+tn_status tn_map_check_model(const tn_map *map, const tn_file *file, const tn_file *other, tn_error *err)
+{
+    if (!map->models.len)
+        return TN_OK;
+    TN_TRY(check_model(map, architecture_text(other), err));
+    if (architecture_of(file))
+        return check_model(map, architecture_text(file), err);
+    return check_config(map, file, err);
 }

@@ -2,7 +2,7 @@
  *
  * A row has a name of Hugging Face, a name of GGUF and what else changes on the way from the first to the
  * second: rope=heads, add=N, transpose, f32, stack (docs/maps.md).  A star is a number, the same on both
- * sides; `-` means that the tensor is left out. */
+ * sides; `-` means that the tensor is left out.  A line "models: NAME..." says which models it is for. */
 #ifndef TN_PIPELINE_MAP_H
 #define TN_PIPELINE_MAP_H
 
@@ -20,6 +20,7 @@ typedef struct tn_map_row {
 
 typedef struct tn_map {
     const char *name;
+    tn_text     models;         /* names of architectures, with spaces between them; empty: any */
     tn_map_row *rows;
     size_t      count;
 } tn_map;
@@ -39,6 +40,10 @@ bool tn_map_matches(tn_text pattern, const char *name, tn_text stars[TN_MAP_STAR
  * keys, else by those of `other` (may be NULL).  TN_ERR_ARGUMENT: nothing says it. */
 tn_status tn_map_heads(const tn_file *file, const tn_file *other, tn_text which, int64_t *heads,
                        tn_error *err);
+
+/* TN_ERR_ARGUMENT: the map is for other models than that of config.json beside the file or, of a GGUF, of its
+ * keys; or than that of `other` (may be NULL). */
+tn_status tn_map_check_model(const tn_map *map, const tn_file *file, const tn_file *other, tn_error *err);
 
 /* The tables that were there when the library was built; the last has no name. */
 typedef struct tn_map_table {

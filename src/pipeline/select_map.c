@@ -164,6 +164,7 @@ tn_status tn_select_map(tn_selection *s, tn_origin_list *list, tn_error *err)
     s->mapping = calloc(1, sizeof *s->mapping);
     TN_NEED(s->mapping, err);
     TN_TRY(tn_map_read(s->options->map, s->arena, &s->mapping->map, err));
+    TN_TRY(tn_map_check_model(&s->mapping->map, s->file, s->other, err));
     TN_TRY(tn_map_is_backward(&s->mapping->map, s->file, &s->mapping->is_backward, err));
     TN_TRY(map_experts(s, list, err));
     for (size_t i = 0; i < list->count; i++) {

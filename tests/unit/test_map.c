@@ -194,6 +194,7 @@ static void what_a_map_does_not_say_is_refused(void)
                  "nothing says how many there are");
     write_config("{");
     check_status(convert("model.safetensors", "out.zt", "llama", NULL, &err), &err, TN_ERR_TRUNCATED, "config.json");
+    write_config("{}");
     check_status(convert("model.safetensors", "out.zt", "lama", NULL, &err), &err, TN_ERR_ARGUMENT,
                  "did you mean \"llama\"?");
     write_file("other.zt", (tn_create_options){ 0 }, &other, 1);
@@ -204,10 +205,31 @@ static void what_a_map_does_not_say_is_refused(void)
                  "tensor \"h.0.attn.c_attn.weight\": map \"llama\" does not have this name");
 }
 
+/* Names are alike in many models, but what is done to the data is not. */
+static void a_map_of_other_models_is_refused(void)
+{
+    tn_error err = { .text = "" };
+    make_llama();
+    write_config("{\"model_type\":\"gemma\",\"num_attention_heads\":4,\"num_key_value_heads\":2}");
+    check_status(convert("model.safetensors", "out.zt", "llama", NULL, &err), &err, TN_ERR_ARGUMENT,
+                 "map \"llama\" is for \"llama mistral mixtral\" but the model is \"gemma\"");
+    write_config("{\"text_config\":{\"model_type\":\"mistral\",\"num_attention_heads\":4,"
+                 "\"num_key_value_heads\":2},\"model_type\":\"mistral3\"}");
+    must_map("model.safetensors", "mapped.safetensors", "llama");
+    const tn_meta architecture = { .key = "general.architecture", .text = "qwen2" };
+    const simple t = { .name = "w", .dtype = TN_FLOAT32, .rank = 1, .shape = { 1 }, .data = (float[]){ 1 } };
+    tn_writer *w;
+    CHECK(tn_create(in_folder("other.gguf").text, NULL, &w, NULL) == TN_OK);
+    CHECK(tn_writer_add_meta(w, &architecture, NULL) == TN_OK && add_simple(w, &t, NULL) == TN_OK);
+    CHECK(tn_writer_finish(w, NULL) == TN_OK);
+    check_status(convert("model.safetensors", "out.zt", "llama", in_folder("other.gguf").text, &err), &err,
+                 TN_ERR_ARGUMENT, "but the model is \"qwen2\"");
+}
+
 static void a_table_can_be_a_file(void)
 {
     static const struct { const char *text, *wrong; } tables[] = {
-        { "# mine\r\na.* b.* add=-2.5 # and more\n\n", NULL },
+        { "# mine\r\na.* b.* add=-2.5 # and more\n\n", NULL }, { "models: x\na.* b.* add=-2.5", NULL },
         { "a.* b.*\none", "line 2 of map" },        { "a.* b", "as many stars" },
         { "a.* b.* rope=all", "expected rope=heads" }, { "a.* b.* add=0", "expected rope=heads" },
         { "- -", "at least one name" },             { "a.*.* b.*", "as many stars" },
@@ -301,6 +323,7 @@ int main(void)
         IN_FOLDER(gpt2_is_transposed),
         IN_FOLDER(other_architectures_have_their_own_names),
         IN_FOLDER(what_a_map_does_not_say_is_refused),
+        IN_FOLDER(a_map_of_other_models_is_refused),
         IN_FOLDER(a_table_can_be_a_file),
         IN_FOLDER(a_table_has_a_limit),
         TEST(all_tables_can_be_read),
