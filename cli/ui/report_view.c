@@ -15,7 +15,9 @@ enum {
     WIDTH = 80, NARROWEST = 40,
     LABEL = 20,                 /* of a role, at least, where roles are long */
     BESIDE = 12,                /* a space, and "  N marked" */
-    LIST = 20
+    LIST = 20,
+    LONGEST = 200,              /* characters of a name that is cut */
+    BESIDE_MARKED = 38, BESIDE_WORST = 50, BESIDE_CHANGED = 44      /* columns beside the name of a row */
 };
 
 static size_t terminal_width(void)
@@ -170,8 +172,8 @@ static void out_matrix(const tn_report *r)
         m.ncolumns = width - m.label - BESIDE;
         m.ncolumns = m.nlayers < m.ncolumns ? m.nlayers : m.ncolumns;
         fill_cells(&m);
-        out_text("\nWhich tensors are unlike the others of their role?  Median deviations of the oddest\n"
-                 "figure: . below 2, : below 4, o below 8, # marked\n");
+        out_text("\nWhich tensors are unlike the others of their role?\n"
+                 "Median deviations of the oddest figure: . under 2, : under 4, o under 8, # odd\n");
         out_matrix_rows(&m);
     }
     free(m.layers);
@@ -187,30 +189,70 @@ static void number_cell(table *t, double x)
     table_cell(t, text);
 }
 
+/* On a terminal names are cut at their front, so that a row fits beside what else it has. */
+static void name_cell(table *t, const char *name, size_t beside)
+{
+    char cut[LONGEST + 8];
+    size_t width = terminal_width(), n = strlen(name);
+    size_t room = width > beside + LABEL ? width - beside : LABEL;
+    room = room < LONGEST ? room : LONGEST;
+    if (n <= room || !isatty(STDOUT_FILENO)) {
+        table_name(t, name);
+        return;
+    }
+    const char *tail = name + n - (room - 3);
+    while (((unsigned char)*tail & 0xc0) == 0x80)
+        tail++;
+    snprintf(cut, sizeof cut, "...%s", tail);
+    table_name(t, cut);
+}
+
+/* What the oddest figure of a tensor is. */
+static void odd_value_cell(table *rows, const tn_report *r, const tn_report_tensor *t)
+{
+    const tn_statistics *s = &t->statistics;
+    const char *figure = t->odd_figure;
+    const struct { const char *figure; double value; } numbers[] = {
+        { "std", s->deviation }, { "absmax", s->absmax }, { "peak", s->absmax / s->deviation },
+        { "mean", s->mean }, { "NaN", (double)s->nans }, { "infinity", (double)s->infinities },
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(figure, numbers[i].figure) == 0) {
+            number_cell(rows, numbers[i].value);
+            return;
+        }
+    const char *type = strrchr(figure, ' ');        /* "SQNR as mxfp4" */
+    for (size_t i = 0; type && i < tn_report_sums(r)->types; i++)
+        if (strcmp(type + 1, tn_report_type_at(r, i)->text) == 0) {
+            table_cell(rows, sqnr_text(t->ratings[i].sqnr).s);
+            return;
+        }
+    uint64_t n = strcmp(figure, "zeros") == 0 ? s->zeros : s->subnormals;
+    table_cell(rows, percent(n, s->count).s);
+}
+
 static void out_marked(const tn_report *r)
 {
-    static const char *const headings[] = { "odd tensor", "figure", "deviations", "mean", "std", "absmax",
-                                            "zeros", "NaNs", NULL };
+    static const char *const headings[] = { "odd tensor", "figure", "deviations", "value", NULL };
     const tn_report_tensor *t;
     table rows;
     size_t left = LIST;
     if (!tn_report_sums(r)->marked)
         return;
     out_text("\n");
-    table_begin(&rows, headings, 0xfc);
+    table_begin(&rows, headings, 0xc);
     for (size_t i = 0; left && (t = tn_report_tensor_at(r, i)); i++) {
         const tn_statistics *s = &t->statistics;
         if (!t->marked)
             continue;
         left--;
-        table_name(&rows, t->tensor->name);
+        name_cell(&rows, t->tensor->name, BESIDE_MARKED);
         table_cell(&rows, t->odd_figure);
-        number_cell(&rows, floor(t->oddity * 10) / 10);
-        number_cell(&rows, s->mean);
-        number_cell(&rows, s->deviation);
-        number_cell(&rows, s->absmax);
-        table_cell(&rows, s->count ? percent(s->zeros, s->count).s : "-");
-        table_cell(&rows, s->nans ? grouped(s->nans).s : "-");
+        if (s->nans || s->infinities)
+            table_cell(&rows, "-");
+        else
+            number_cell(&rows, floor(t->oddity * 10) / 10);
+        odd_value_cell(&rows, r, t);
         table_note(&rows, "%s", histogram(s).s);
     }
     table_end(&rows);
@@ -234,7 +276,7 @@ static void out_types(const tn_report *r)
         table_cell(&rows, bits_text(type->bits).s);
         table_cell(&rows, type->tensors ? sqnr_text(type->sqnr).s : "-");
         table_number(&rows, type->tensors);
-        table_name(&rows, worst ? worst->tensor->name : "-");
+        name_cell(&rows, worst ? worst->tensor->name : "-", BESIDE_WORST);
         table_cell(&rows, worst ? sqnr_text(worst->ratings[i].sqnr).s : "-");
     }
     table_end(&rows);
@@ -244,7 +286,7 @@ static void out_change(table *rows, const tn_report_tensor *t)
 {
     const tn_difference *d = t->difference;
     bool values = d->what & TN_DIFF_VALUES;
-    table_name(rows, t->tensor->name);
+    name_cell(rows, t->tensor->name, BESIDE_CHANGED);
     if (d->what & TN_DIFF_ONLY_A)
         table_cell(rows, "only here");
     else if (d->what & TN_DIFF_UNREAD)
@@ -269,7 +311,7 @@ static void out_changes(const char *against, const tn_report *r)
     size_t left = LIST;
     if (!against)
         return;
-    out("\nWhat is different from %s?  %s changed, %s only here, %s only there\n", escaped(against),
+    out("\nWhat is different from %s?\n%s changed, %s only here, %s only there\n", escaped(against),
         grouped(all->changed).s, grouped(all->only_here).s, grouped(all->only_there).s);
     table_begin(&rows, headings, 0x1c);
     for (size_t i = 0; left && (t = tn_report_tensor_at(r, i)); i++) {
