@@ -300,6 +300,8 @@ def credentials_come_from_each_place():
               tool("ls", FILES / "small.safetensors").out, place)
     result = tool("ls", "s3://bucket/small.safetensors", env=STORE | {"AWS_PROFILE": "broken"}, code=3)
     expect("failed with status 3 (credential_process" in result.err, result.err)
+    result = tool("ls", "s3://bucket/small.safetensors", env=STORE | {"AWS_PROFILE": "nobody"}, code=2)
+    expect('AWS_PROFILE names "nobody", which is neither' in result.err, result.err)
     result = tool("ls", "s3://bucket/small.safetensors", code=2,
                   env=STORE | none | {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://10.1.2.3/x"})
     expect("neither https nor this machine" in result.err, result.err)

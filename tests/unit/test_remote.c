@@ -43,6 +43,7 @@ static void headers_are_read_in_any_case(void)
 
 static void the_last_status_line_begins_anew(void)
 {
+    CHECK(reply_of("HTTP/1.1 206 X\nHTTP/nonsense\n").status == 0);
     tn_reply r = reply_of("HTTP/1.1 100 Continue\r\nETag: \"old\"\r\n\r\nHTTP/2 200 \r\n");
     CHECK(r.status == 200 && !r.etag[0] && !tn_reply_is_strong(&r));
 }
@@ -212,6 +213,14 @@ static void sections_of_profiles_are_found(void)
     CHECK(!tn_ini_find((tn_text){ "[x]\na=long value", 17 }, "x", "a", v, sizeof v));
     for (size_t n = 0; n < sizeof text; n++)
         (void)tn_ini_find((tn_text){ text, n }, "profile two", "a", v, sizeof v);
+}
+
+static void sections_are_found_without_a_key(void)
+{
+    static const char file[] = "[a]\nkey = 1\n[profile b]\n";
+    const tn_text text = { file, sizeof file - 1 };
+    CHECK(tn_ini_find(text, "a", NULL, NULL, 0) && tn_ini_find(text, "profile b", NULL, NULL, 0));
+    CHECK(!tn_ini_find(text, "b", NULL, NULL, 0) && !tn_ini_find((tn_text){ "", 0 }, "a", NULL, NULL, 0));
 }
 
 static void credentials_are_complete_or_refused(void)
@@ -401,6 +410,7 @@ int main(void)
         TEST(names_of_the_hub_become_urls),
         TEST(signatures_are_those_of_the_documentation),
         TEST(sections_of_profiles_are_found),
+        TEST(sections_are_found_without_a_key),
         TEST(credentials_are_complete_or_refused),
         TEST(unexpected_reads_begin_small_and_grow),
         TEST(announced_ranges_are_merged_and_cut),

@@ -123,7 +123,9 @@ bool tn_ini_find(tn_text file, const char *section, const char *key, char *value
         const char *equals = line.len ? memchr(line.ptr, '=', line.len) : NULL;
         if (line.len > 2 && line.ptr[0] == '[' && line.ptr[line.len - 1] == ']') {
             inside = tn_text_is(trim((tn_text){ line.ptr + 1, line.len - 2 }), section);
-        } else if (inside && equals && line.ptr[0] != '#' && line.ptr[0] != ';') {
+            if (inside && !key)
+                return true;
+        } else if (inside && key && equals && line.ptr[0] != '#' && line.ptr[0] != ';') {
             size_t length = (size_t)(equals - line.ptr);
             tn_text right = trim((tn_text){ equals + 1, line.len - length - 1 });
             if (tn_text_is(trim((tn_text){ line.ptr, length }), key))
@@ -146,7 +148,7 @@ static char *load_text(const char *path, size_t *n)
 
 /* ---- profiles ---- */
 
-/* A key of the profile: of ~/.aws/credentials, else of ~/.aws/config. */
+/* A key of the profile: of ~/.aws/credentials, else of ~/.aws/config.  Without a key: whether it exists. */
 static bool profile_key(const char *key, char *value, size_t cap)
 {
     static const struct { const char *variable, *file, *prefix; } files[] = {
@@ -187,6 +189,10 @@ static tn_status by_program(const char *command, tn_credentials *c, tn_error *er
 static tn_status from_profile(tn_credentials *c, tn_error *err)
 {
     char command[2048];
+    const char *named = environment("AWS_PROFILE");
+    if (named && !profile_key(NULL, NULL, 0))
+        return tn_fail(err, TN_ERR_ARGUMENT, "AWS_PROFILE names %s, which is neither in ~/.aws/credentials nor in "
+                       "~/.aws/config", tn_quote(named, strlen(named)).text);
     if (profile_key("aws_access_key_id", c->id, sizeof c->id)) {
         if (!profile_key("aws_secret_access_key", c->secret, sizeof c->secret))
             return tn_fail(err, TN_ERR_ARGUMENT, "the AWS profile has an aws_access_key_id but no "

@@ -33,7 +33,8 @@ void tn_credentials_region(char region[64]);
 tn_status tn_credentials_read(tn_text json, tn_credentials *c, tn_error *err);
 bool      tn_credentials_time(tn_text text, time_t *t);
 
-/* The value of a key in a section of an INI file, without white space around it; false: it is not there. */
+/* The value of a key in a section of an INI file, without white space around it; false: it is not there.
+ * Without a key: whether there is such a section. */
 bool tn_ini_find(tn_text file, const char *section, const char *key, char *value, size_t cap);
 
 #endif

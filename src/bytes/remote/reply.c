@@ -106,8 +106,9 @@ void tn_reply_line(tn_reply *r, const char *line, size_t n)
 {
     tn_text all = trim((tn_text){ line, n });
     if (all.len >= 9 && strncmp(all.ptr, "HTTP/", 5) == 0) {
-        const char *space = memchr(all.ptr, ' ', all.len);
-        tn_text rest = { space, space ? (size_t)(all.ptr + all.len - space) : 0 };
+        const char *space = memchr(all.ptr, ' ', all.len), *end = all.ptr + all.len;
+        space = space ? space : end;
+        tn_text rest = { space, (size_t)(end - space) };
         uint64_t status = 0;
         rest = trim(rest);
         *r = (tn_reply){ 0 };
