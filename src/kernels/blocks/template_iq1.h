@@ -1,9 +1,9 @@
 /* kernels/blocks/template_iq1.h - encodes iq1_s and iq1_m.
  *
- * The definition takes a cut if A * A > best * B, and then best = A / B * A, one after the other.  Here limits
- * of A * A / B are found for all cuts, second places in lanes.  A cut that is below another one for certain
- * cannot be taken last, nor decide which one is.  The few others are compared in order, as the definition
- * does. */
+ * The definition takes a cut if A * A > best * B, and then best = A / B * A, one after the other.  Here
+ * limits of A * A / B are found for all cuts, second places in lanes.  A cut that is below another one for
+ * certain cannot be taken last, nor decide which one is.  The few others are compared in order, as the
+ * definition does. */
 #include "kernels/blocks/encode_iq1.h"
 
 /* How many values are lower, or equal and before: the place of each value. */
