@@ -88,6 +88,9 @@ void tn_cast_plan_count(tn_cast_plan *plan, const tn_cast_kernels *kernels);
 void tn_cast_count(const tn_cast_plan *plan, const void *dst, const void *src, size_t n, uint64_t first,
                    tn_cast_lost *lost);
 
+/* The same by the results alone, where it is known that nothing is lost.  False: they cannot tell. */
+bool tn_cast_count_kept(const tn_cast_plan *plan, const void *dst, size_t n, tn_cast_lost *lost);
+
 /* Casts `n` dense elements: those from number `first` on, in row-major order,
  * of an array of this shape.  Both begin on a byte, so blocks of packed types
  * begin at multiples of 8 elements.  dst and src must not overlap.  The unused

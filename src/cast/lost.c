@@ -190,6 +190,14 @@ static bool count_results(const tn_cast_plan *plan, const void *dst, const void 
     return true;
 }
 
+bool tn_cast_count_kept(const tn_cast_plan *plan, const void *dst, size_t n, tn_cast_lost *lost)
+{
+    if (!plan->result_within)
+        return false;
+    lost->values += n - plan->result_within(dst, n, &plan->new_zero);
+    return true;
+}
+
 void tn_cast_count(const tn_cast_plan *plan, const void *dst, const void *src, size_t n, uint64_t first,
                    tn_cast_lost *lost)
 {

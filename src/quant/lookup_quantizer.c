@@ -155,8 +155,21 @@ static bool read_bf16(const tn_part_values *v, uint64_t first, size_t n, uint8_t
     return true;
 }
 
+static bool keeps_bf16(const tn_part_values *v)
+{
+    const uint64_t tiles = v->plan->count / v->plan->d->tile[0];
+    float scale[TILES];
+    bool all = true;
+    for (uint64_t at = 0; at < tiles && all; at += TILES) {
+        const size_t n = (size_t)tn_min_u64(tiles - at, TILES);
+        memcpy(scale, v->plan->scale.data + at * sizeof *scale, n * sizeof *scale);
+        all = tn_are_moderate(scale, n);
+    }
+    return all;
+}
+
 const tn_quantizer tn_lookup_quantizer = {
     .name = "lookup", .is_text = is_text, .parse = parse, .shapes = shapes, .check = tn_check_plain_options,
     .prepare = tn_refuse_encoding, .open = open_values, .read = read_values,
-    .read_bf16 = read_bf16,
+    .read_bf16 = read_bf16, .keeps_bf16 = keeps_bf16,
 };

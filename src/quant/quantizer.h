@@ -18,6 +18,8 @@
 #include "quant/affine.h"
 #include "quant/job.h"
 
+#include <math.h>
+
 /* Decodes the parts of a plan.  Several threads may read different ranges. */
 typedef struct tn_part_values {
     const tn_scaled_plan *plan;
@@ -50,6 +52,8 @@ typedef struct tn_quantizer {
     void      (*close)(tn_part_values *values);         /* may be NULL */
     /* The values as bfloat16, rounded to nearest even; false: read() must make them.  May be NULL. */
     bool      (*read_bf16)(const tn_part_values *values, uint64_t first, size_t n, uint8_t *y);
+    /* Whether all scales are such that no value but 0 and NaN becomes 0 or infinite so.  May be NULL. */
+    bool      (*keeps_bf16)(const tn_part_values *values);
 } tn_quantizer;
 
 extern const tn_quantizer tn_affine_quantizer, tn_block_quantizer, tn_lookup_quantizer;
@@ -95,6 +99,21 @@ static inline bool tn_part_values_read_bf16(const tn_part_values *v, uint64_t fi
 {
     const tn_quantizer *q = v->plan->d->quantizer;
     return q->read_bf16 && q->read_bf16(v, first, n, y);
+}
+
+static inline bool tn_part_values_keep_bf16(const tn_part_values *v)
+{
+    const tn_quantizer *q = v->plan ? v->plan->d->quantizer : NULL;
+    return q && q->keeps_bf16 && q->keeps_bf16(v);
+}
+
+/* Numbers that are neither so small nor so large that their products with codes leave the range of bfloat16. */
+static inline bool tn_are_moderate(const float *numbers, size_t n)
+{
+    bool all = true;
+    for (size_t i = 0; i < n; i++)
+        all &= !numbers[i] || (fabsf(numbers[i]) >= 0x1p-60f && fabsf(numbers[i]) <= 0x1p60f);
+    return all;
 }
 
 static inline void tn_part_values_close(tn_part_values *v)

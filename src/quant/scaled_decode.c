@@ -7,6 +7,7 @@
  * along another dimension, each value of a row has its own level.
  *
  * The floating-point environment is the default one. */
+#include "quant/quantizer.h"
 #include "quant/scaled_fast.h"
 #include "base/checked.h"
 #include "kernels/cast/table.h"
@@ -808,4 +809,22 @@ bool tn_scaled_bf16(const tn_decode_kernels *k, const tn_scaled_plan *p, float t
                                                (size_t)tile, &values);
     }
     return true;
+}
+
+bool tn_scaled_keeps_bf16(const tn_decode_kernels *k, const tn_scaled_plan *p, float tensor_scale)
+{
+    const bool e4m3 = is_e4m3(p), has_shifts = p->d->has_zero && p->d->zero.kind == TN_NUMBER_FLOAT;
+    const uint64_t tiles = e4m3 ? p->outer * p->tiles_down * p->tiles_across : p->count / p->tile_columns;
+    const reader r = reader_of(k, p, tensor_scale);
+    bool all = (e4m3 || looks_up(p)) && !p->scale.from && !p->zero.from;
+    scratch w;
+    for (uint64_t at = 0; at < tiles && all; at += LEVELS) {
+        const size_t n = (size_t)tn_min_u64(tiles - at, LEVELS);
+        decode_scales(&r, p->scale.data + at * (p->scale.bits / 8), n, w.scales);
+        all = tn_are_moderate(w.scales, n);
+        if (has_shifts)
+            decode_zeros(&r, &w, p->zero.data + at * (p->zero.bits / 8), n);
+        all = all && (!has_shifts || tn_are_moderate(w.shifts, n));
+    }
+    return all;
 }

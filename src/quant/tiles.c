@@ -631,6 +631,11 @@ static bool read_bf16(const tn_part_values *v, uint64_t first, size_t n, uint8_t
     return tn_scaled_bf16(tn_decode_kernels_get(), v->plan, v->tensor_scale, first, n, y);
 }
 
+static bool keeps_bf16(const tn_part_values *v)
+{
+    return tn_scaled_keeps_bf16(tn_decode_kernels_get(), v->plan, v->tensor_scale);
+}
+
 static bool is_any_text(const char *text)
 {
     (void)text;
@@ -640,5 +645,5 @@ static bool is_any_text(const char *text)
 const tn_quantizer tn_tile_quantizer = {
     .name = "tiles", .is_text = is_any_text, .parse = tn_tiles_parse, .shapes = tn_tile_shapes,
     .check = tn_scaled_check, .prepare = prepare, .encode = encode,
-    .open = open, .read = read_values, .read_bf16 = read_bf16,
+    .open = open, .read = read_values, .read_bf16 = read_bf16, .keeps_bf16 = keeps_bf16,
 };

@@ -101,6 +101,27 @@ static void counts_are_those_of_the_definition(void)
     }
 }
 
+/* Where nothing is lost, the results alone tell as much: 0 stays 0, and NaN is a value. */
+static void results_alone_are_counted_where_nothing_is_lost(void)
+{
+    const tn_cast_types types = { TN_BFLOAT16, TN_FLOAT32, TN_HOST_ORDER };
+    static float data[4 * PIECE];
+    static uint16_t results[4 * PIECE];
+    const size_t n = sizeof data / sizeof *data;
+    tn_cast_plan plan;
+    tn_cast_lost found = { 0 }, expected = { 0 };
+    for (size_t i = 0; i < n; i++)
+        data[i] = i % 3 ? (float)(int64_t)random64() * 0x1p-40f : i % 2 ? -0.0f : 0;
+    data[7] = NAN;
+    CHECK(tn_cast_plan_with(&plan, tn_cast_kernels_get(), types, NULL, NULL) == TN_OK);
+    tn_cast_plan_count(&plan, tn_cast_kernels_get());
+    CHECK(tn_cast_block(&plan, results, data, n, 0, 1, &(int64_t){ (int64_t)n }, NULL) == TN_OK);
+    tn_cast_count(&plan, results, data, n, 0, &expected);
+    CHECK(tn_cast_count_kept(&plan, results, n, &found));
+    CHECK(found.values == expected.values && found.values == n - (n + 2) / 3);
+    CHECK(!expected.flushed && !expected.saturated);
+}
+
 static tn_cast_lost count_complex(tn_dtype to, bool drops, const float *data, size_t n)
 {
     tn_cast_plan plan;
@@ -158,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(counts_are_those_of_the_definition),
+        TEST(results_alone_are_counted_where_nothing_is_lost),
         TEST(parts_of_complex_values_are_counted_that_are_cast),
         TEST(underflow_is_refused_with_its_place),
         TEST(an_unknown_underflow_mode_is_refused),

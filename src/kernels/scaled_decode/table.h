@@ -101,6 +101,9 @@ void tn_scaled_values_with(const tn_decode_kernels *k, const struct tn_scaled_pl
 bool tn_scaled_bf16(const tn_decode_kernels *k, const struct tn_scaled_plan *plan, float tensor_scale,
                     uint64_t first, size_t n, uint8_t *y);
 
+/* Whether no value of these but 0 and NaN becomes 0 or infinite as bfloat16. */
+bool tn_scaled_keeps_bf16(const tn_decode_kernels *k, const struct tn_scaled_plan *plan, float tensor_scale);
+
 /* What tn_scaled_decoder() does, with these kernels. */
 void tn_scaled_decode_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan,
                            const struct tn_tiles *tiles);

@@ -53,6 +53,16 @@ void tn_report_lost(const tn_cast_plan *plan, const void *out, const void *in, s
     w->report.saturated += lost.saturated - before.saturated;
 }
 
+bool tn_report_kept(const tn_cast_plan *plan, const void *out, size_t n, uint64_t first, tn_worker *w)
+{
+    tn_cast_lost lost = { 0 }, before = { 0 };
+    size_t counted = first < w->counted ? (size_t)tn_min_u64(w->counted - first, n) : 0;
+    if (!tn_cast_count_kept(plan, out, n, &lost) || !tn_cast_count_kept(plan, out, counted, &before))
+        return false;
+    w->report.values += lost.values - before.values;
+    return true;
+}
+
 static tn_status report(const tn_view *v, uint64_t first, const uint8_t *in, size_t n, const uint8_t *out,
                         tn_worker *w, tn_error *err)
 {

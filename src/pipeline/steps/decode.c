@@ -77,6 +77,14 @@ static tn_status put(const wanted *r, uint64_t at, size_t n, const float *values
     return status;
 }
 
+/* Without float32 in between; false: it cannot be done, or what is lost is not known so. */
+static bool make_bf16(const wanted *r, size_t n)
+{
+    const tn_decoder *m = r->decoder;
+    return tn_part_values_read_bf16(&m->parts, r->first, n, r->out) &&
+           (!r->worker || tn_report_kept(&m->narrow, r->out, n, r->first, r->worker));
+}
+
 /* Whole blocks of the rotation, if there is one. */
 static tn_status make_in_order(const wanted *r, tn_error *err)
 {
@@ -84,8 +92,7 @@ static tn_status make_in_order(const wanted *r, tn_error *err)
     const tn_decoder *m = r->decoder;
     const tn_rotation *rotation = &m->plan.o.rotation;
     uint64_t size = rotation->size ? rotation->size : 1, last = (r->end + size - 1) / size * size;
-    if (size == 1 && m->to_bf16 &&
-        tn_part_values_read_bf16(&m->parts, r->first, (size_t)(r->end - r->first), r->out))
+    if (size == 1 && m->to_bf16 && make_bf16(r, (size_t)(r->end - r->first)))
         return TN_OK;
     for (uint64_t at = r->first / size * size; at < last; at += BLOCK) {
         size_t some = (size_t)tn_min_u64(last - at, BLOCK);
@@ -211,7 +218,7 @@ static tn_status check_type(const tn_tensor *t, tn_error *err)
 static bool is_plain_bf16(const tn_cast_plan *p)
 {
     return p->to_dtype == TN_BFLOAT16 && p->kernel == tn_cast_kernels_get()->from_f32[TN_BFLOAT16] &&
-           !p->second && !p->args.has_scale && !p->refused && !p->refuses_every_nan && !p->has_limits;
+           !p->second && !p->args.has_scale && !p->refused && !p->refuses_every_nan;
 }
 
 /* All but the bytes of parts. */
@@ -328,16 +335,23 @@ static tn_status prepare_stored(const tn_view *v, decoding *d, tn_error *err)
     return TN_OK;
 }
 
-static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
+static tn_status prepare_made(const tn_view *v, decoding *d, const tn_preparing *p, tn_error *err)
 {
-    decoding *d = v->state;
     const tn_tensor *whole;
-    release(v);
-    if (is_stored(v))
-        return prepare_stored(v, d, err);
     TN_TRY(tn_view_prepare(v->input, p, err));
     TN_TRY(tn_view_complete(v->input, p, &whole, err));
     return begin(whole, &d->as, &d->decoder, err);
+}
+
+/* What is lost is counted by the values in float32, unless the scales show that nothing can be. */
+static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
+{
+    decoding *d = v->state;
+    release(v);
+    TN_TRY(is_stored(v) ? prepare_stored(v, d, err) : prepare_made(v, d, p, err));
+    tn_decoder *m = d->decoder;
+    m->to_bf16 = m->to_bf16 && (!m->narrow.has_limits || tn_part_values_keep_bf16(&m->parts));
+    return TN_OK;
 }
 
 const tn_decoder *tn_view_decoder(const tn_view *v)

@@ -151,6 +151,9 @@ tn_status tn_check_refused(tn_refused refused, const tn_quantize_stats *report, 
 void tn_report_lost(const tn_cast_plan *plan, const void *out, const void *in, size_t n, uint64_t first,
                     tn_worker *w);
 
+/* The same by the results alone, where it is known that nothing is lost.  False: they cannot tell. */
+bool tn_report_kept(const tn_cast_plan *plan, const void *out, size_t n, uint64_t first, tn_worker *w);
+
 /* Notes in an error of an element that its indices are not those of the file. */
 tn_status tn_view_moved(const tn_view *v, tn_status status, tn_error *err);
 
