@@ -107,12 +107,12 @@ static inline bool tn_part_values_keep_bf16(const tn_part_values *v)
     return q && q->keeps_bf16 && q->keeps_bf16(v);
 }
 
-/* Numbers that are neither so small nor so large that their products with codes leave the range of bfloat16. */
+/* Numbers that are neither so small nor so large that a product with a code leaves the range of bfloat16. */
 static inline bool tn_are_moderate(const float *numbers, size_t n)
 {
     bool all = true;
     for (size_t i = 0; i < n; i++)
-        all &= !numbers[i] || (fabsf(numbers[i]) >= 0x1p-60f && fabsf(numbers[i]) <= 0x1p60f);
+        all &= numbers[i] == 0 || (fabsf(numbers[i]) >= 0x1p-60f && fabsf(numbers[i]) <= 0x1p60f);
     return all;
 }
 
