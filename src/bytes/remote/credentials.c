@@ -191,8 +191,8 @@ static tn_status from_profile(tn_credentials *c, tn_error *err)
     char command[2048];
     const char *named = environment("AWS_PROFILE");
     if (named && !profile_key(NULL, NULL, 0))
-        return tn_fail(err, TN_ERR_ARGUMENT, "AWS_PROFILE names %s, which is neither in ~/.aws/credentials nor "
-                       "in ~/.aws/config", tn_quote(named, strlen(named)).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, "AWS_PROFILE names %s, which is neither in ~/.aws/credentials "
+                       "nor in ~/.aws/config", tn_quote(named, strlen(named)).text);
     if (profile_key("aws_access_key_id", c->id, sizeof c->id)) {
         if (!profile_key("aws_secret_access_key", c->secret, sizeof c->secret))
             return tn_fail(err, TN_ERR_ARGUMENT, "the AWS profile has an aws_access_key_id but no "
