@@ -182,6 +182,9 @@ def maps_have_the_names_of_gguf_py(folder):
         known = [gguf.get_tensor_name_map(gguf.MODEL_ARCH[name], 4) for name in architectures]
         for line in (tables / f"{table}.map").read_text().splitlines():
             words = line.split("#")[0].split()
+            if words[:1] == ["models:"]:
+                assert {gguf.MODEL_ARCH_NAMES[gguf.MODEL_ARCH[name]] for name in architectures} <= set(words[1:]), line
+                continue
             if not words or "-" in words[:2]:
                 continue
             here, there = (name.replace("experts.*", "experts").replace("*", "3") for name in words[:2])
