@@ -152,13 +152,15 @@ static tn_status find_mean_square(void *context, uint64_t number, tn_pool_use us
     const tn_scaled_job *j = context;
     tn_scaled_scratch *w = &j->scratches[use.scratch];
     uint64_t row = row_of(&j->plan), first = number * row;
+    bool nan_is_0 = j->plan.o.nan == TN_NAN_ZERO;
     float sum = 0;
     for (uint64_t at = 0; at < row; at += CHUNK) {
         size_t n = (size_t)tn_min_u64(row - at, CHUNK);
         TN_TRY(tn_job_open_values(j, w, &j->results[use.result], first + at, n, err));
         const float *x = tn_job_floats(j, w, first + at, n);
         for (size_t i = 0; i < n; i++)
-            sum += x[i] * x[i];
+            if (!nan_is_0 || !isnan(x[i]))
+                sum += x[i] * x[i];
     }
     ((float *)j->state)[number] = sum / (float)row;
     return TN_OK;

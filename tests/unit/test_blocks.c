@@ -232,6 +232,31 @@ static void what_has_no_code_is_refused(void)
     check_status(quantize("iq2_xxs", x, 256, out, TN_NAN_ZERO, &err), &err, TN_ERR_ARGUMENT, "importance");
 }
 
+/* With importance the mean square of the row counts too. */
+static void nan_is_0_for_the_whole_row(void)
+{
+    static const char *const types[] = { "q4_0", "q4_1", "q5_0", "q5_1", "q4_K", "iq4_xs" };
+    static float x[2 * 256], importance[256];
+    const int64_t shape[] = { 2, 256 };
+    const tn_array array = { TN_FLOAT32, 2, shape, NULL };
+    const tn_quantize_options o = { .size = sizeof o, .importance = importance, .nimportance = 256,
+                                    .nan = TN_NAN_ZERO };
+    for (int i = 0; i < 512; i++)
+        x[i] = (float)(i * 37 % 101) - 50;
+    for (int i = 0; i < 256; i++)
+        importance[i] = (float)(1 + i % 7);
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        uint8_t with_0[2 * 292] = { 0 }, with_nan[2 * 292] = { 0 };
+        tn_error err = { .text = "" };
+        x[300] = 0;
+        CHECK(quantize_array(types[t], &array, x, with_0, &o, &err) == TN_OK);
+        x[300] = NAN;
+        if (quantize_array(types[t], &array, x, with_nan, &o, &err))
+            fail_msg("%s: %s", types[t], err.text);
+        CHECK(memcmp(with_0, with_nan, sizeof with_0) == 0);
+    }
+}
+
 static void names_are_found_in_any_case(void)
 {
     static const char *const names[][2] = { { "Q4_k", "ggml:q4_K" }, { "GGML:MXFP4", "ggml:mxfp4" },
@@ -268,6 +293,7 @@ int main(void)
         TEST(bytes_are_those_of_ggml),
         TEST(what_ggml_cannot_encode_is_refused),
         TEST(what_has_no_code_is_refused),
+        TEST(nan_is_0_for_the_whole_row),
         TEST(names_are_found_in_any_case),
         TEST(swapping_twice_changes_nothing),
     };
