@@ -149,9 +149,10 @@ static void damaged_importance_is_refused(void)
     const struct { float value; int64_t counts, columns; tn_status status; const char *text; } bad[] = {
         { -1, 1, COLUMNS, TN_ERR_CORRUPT, "column 9 of \"w\" is -1" },
         { NAN, 1, COLUMNS, TN_ERR_CORRUPT, "is nan" },
-        { 1, 3, COLUMNS, TN_ERR_CORRUPT, "512 sums for 3 counts" },
+        { 1, 3, COLUMNS, TN_ERR_CORRUPT, "512 sums of 512 columns for 3 counts" },
+        { 1, 2, COLUMNS, TN_ERR_CORRUPT, "512 sums of 512 columns for 2 counts" },
         { 1, 1, COLUMNS / 2, TN_ERR_ARGUMENT, "512 columns of 3 matrices but found 256" },
-        { 1, 0, COLUMNS, TN_ERR_CORRUPT, "512 sums for 0 counts" },
+        { 1, 0, COLUMNS, TN_ERR_CORRUPT, "512 sums of 512 columns for 0 counts" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sums[9] = bad[i].value;
