@@ -83,14 +83,16 @@ tn_status tn_importance_read(const tn_file *file, const char *name, tn_arena *ar
              matrices = counts ? counts->parts[0].nbytes / sizeof(float) : 0;
     uint64_t columns = sums->rank ? (uint64_t)sums->shape[sums->rank - 1] : 1;
     if (!matrices || n % matrices || n / matrices != columns)
-        return tn_fail(err, TN_ERR_CORRUPT, "the importance of %s has %llu sums of %llu columns for %llu counts",
+        return tn_fail(err, TN_ERR_CORRUPT,
+                       "the importance of %s has %llu sums of %llu columns for %llu counts",
                        tn_quote_z(name).text, (unsigned long long)n, (unsigned long long)columns,
                        (unsigned long long)matrices);
     TN_TRY(read_floats(file, sums, arena, &mean, err));
     TN_TRY(read_floats(file, counts, arena, &counted, err));
     for (uint64_t i = 0; i < matrices; i++)
         if (!(counted[i] >= 0))
-            return tn_fail(err, TN_ERR_CORRUPT, "count %llu of the importance of %s is %g: expected 0 or more",
+            return tn_fail(err, TN_ERR_CORRUPT,
+                           "count %llu of the importance of %s is %g: expected 0 or more",
                            (unsigned long long)i, tn_quote_z(name).text, (double)counted[i]);
     for (uint64_t i = 0; i < n; i++) {
         float divisor = counted[i / (n / matrices)];
