@@ -4,7 +4,8 @@
  *
  * The wider side of a cast takes MIB MiB.  In turn: memcpy of as many bytes into
  * a warm buffer with one thread and with two, tn_cast() with one job and with
- * two, and with one thread the bare kernels of each level up to TENON_CPU.  A
+ * two, and with one thread the bare kernel of the highest level with ordinary
+ * stores and, with streaming stores, of each level up to TENON_CPU.  A
  * line per kernel: destination, source, and the GB/s of each of these, of only
  * reading, of streaming stores and of the limit of this traffic, counted on the
  * wider side; all are the best of ROUNDS, by the time of the thread where there
@@ -29,7 +30,7 @@
 
 enum { MAX_LEVELS = 3 };
 /* timed in turn */
-enum { COPY, COPY_BY_TWO, CAST, CAST_BY_TWO, KERNELS, MAX_TIMED = KERNELS + MAX_LEVELS };
+enum { COPY, COPY_BY_TWO, CAST, CAST_BY_TWO, ORDINARY, KERNELS, MAX_TIMED = KERNELS + MAX_LEVELS };
 
 typedef struct level {
     const char *name;
@@ -99,7 +100,8 @@ static void line(tn_dtype to_type, tn_dtype from_type, const tn_cast_fn kernels[
     const tn_dtype_info *t = tn_dtype_get(to_type), *f = tn_dtype_get(from_type);
     unsigned bits = t->bits > f->bits ? t->bits : f->bits;
     size_t n = size / bits * 8;
-    tn_cast_args args = args_for(t);
+    tn_cast_args args = args_for(t), ordinary = args;
+    ordinary.stream = false;
     float scale = args.has_scale ? args.scale : 0;
     limits most = { 0 };
     double best[MAX_TIMED];
@@ -112,6 +114,7 @@ static void line(tn_dtype to_type, tn_dtype from_type, const tn_cast_fn kernels[
         took[COPY_BY_TWO] = copy_by_two_seconds();
         took[CAST] = cast_seconds(to_type, from_type, n, scale, 1);
         took[CAST_BY_TWO] = cast_seconds(to_type, from_type, n, scale, 2);
+        took[ORDINARY] = kernel_seconds(kernels[0], n, &ordinary);
         for (size_t i = 0; i < nlevels; i++)
             took[KERNELS + i] = kernel_seconds(kernels[i], n, &args);
         for (size_t i = 0; i < KERNELS + nlevels; i++)
@@ -198,7 +201,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench-cast MIB ROUNDS\n");
         return 2;
     }
-    unsigned cpu = tn_cpu_detect();
+    unsigned cpu = tn_cpu_detect() & ~(unsigned)TN_CPU_ZEN4;    /* levels alone, without choices */
     if (cpu & TN_CPU_AVX512)
         add_level(cpu);
     add_level(cpu & ~(unsigned)TN_CPU_AVX512);
@@ -207,7 +210,7 @@ int main(int argc, char **argv)
     make_normal((float *)(void *)wide, size / 4);
     memset(from, 1, size);
     memset(to, 1, size);
-    printf("to from memcpy memcpy-by-2 cast cast-by-2");
+    printf("to from memcpy memcpy-by-2 cast cast-by-2 ordinary");
     for (size_t i = 0; i < nlevels; i++)
         printf(" %s", levels[i].name);
     printf(" reading storing limit\n");

@@ -5,7 +5,8 @@
  * One thread.  memcpy copies as many bytes as the destination has into a warm
  * buffer, in turn with the kernels of each level up to TENON_CPU.  A line a
  * reorder: its name, the GB/s of memcpy, and GB/s of the destination of
- * tn_reorder() with one and with two threads and of one block with each level,
+ * tn_reorder() with one and with two threads and of one block with ordinary stores
+ * and, with streaming stores, with each level,
  * of only reading, of streaming stores and of the limit of this traffic; all are
  * the best of ROUNDS, by the time of the thread where there is one.  The first
  * line names them.  With TEXT only reorders in whose name it is. */
@@ -113,14 +114,14 @@ static double whole_seconds(const reorder *r, unsigned jobs)
     return jobs == 1 ? own_time() - worked : now() - began;
 }
 
-static double seconds(const reorder *r, const tn_reorder_kernels *kernels)
+static double seconds(const reorder *r, const tn_reorder_kernels *kernels, bool stream)
 {
     tn_reorder_dim dims[MAX_DIMS];
     for (uint32_t i = 0; i < r->rank; i++)
         dims[i] = (tn_reorder_dim){ r->padded[i], r->shape[r->order[i]], dense_stride(r, r->padded, i),
                                     dense_stride(r, r->shape, r->order[i]) };
     double began = own_time();
-    tn_reorder_block(kernels, r->bits, r->rank, dims, to, from, NULL, true);
+    tn_reorder_block(kernels, r->bits, r->rank, dims, to, from, NULL, stream);
     return own_time() - began;
 }
 
@@ -133,20 +134,21 @@ static void keep(double *best, double took, int round)
 static void line(const reorder *r)
 {
     double size = (double)bytes_of(r, r->padded), source = (double)bytes_of(r, r->shape);
-    double best[3 + MAX_LEVELS];
+    double best[4 + MAX_LEVELS];
     limits most = { 0 };
-    for (size_t i = 0; i < 3 + nlevels; i++)
+    for (size_t i = 0; i < 4 + nlevels; i++)
         best[i] = INFINITY;
     for (int k = 0; k <= rounds; k++) {
         measure_limits(&most, to, from, (size_t)size);
         keep(&best[0], size / most.copy, k);
         keep(&best[1], whole_seconds(r, 1), k);
         keep(&best[2], whole_seconds(r, 2), k);
+        keep(&best[3], seconds(r, &levels[0].kernels, false), k);
         for (size_t i = 0; i < nlevels; i++)
-            keep(&best[3 + i], seconds(r, &levels[i].kernels), k);
+            keep(&best[4 + i], seconds(r, &levels[i].kernels, true), k);
     }
     printf("%s", r->name);
-    for (size_t i = 0; i < 3 + nlevels; i++)
+    for (size_t i = 0; i < 4 + nlevels; i++)
         printf(" %.2f", size / best[i] / 1e9);
     printf(" %.2f %.2f %.2f\n", most.reading / 1e9, most.storing / 1e9,
            limit_of(&most, size, source, size) / 1e9);
@@ -161,7 +163,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench-layout ROUNDS [TEXT]\n");
         return 2;
     }
-    unsigned cpu = tn_cpu_detect();
+    unsigned cpu = tn_cpu_detect() & ~(unsigned)TN_CPU_ZEN4;    /* levels alone, without choices */
     if (cpu & TN_CPU_AVX512)
         add_level(cpu);
     if (cpu & TN_CPU_AVX2)
@@ -178,7 +180,7 @@ int main(int argc, char **argv)
         return perror("bench-layout"), 3;
     memset(from, 1, most);
     memset(to, 1, most);
-    printf("reorder memcpy whole by-2");
+    printf("reorder memcpy whole by-2 ordinary");
     for (size_t i = 0; i < nlevels; i++)
         printf(" %s", levels[i].name);
     printf(" reading storing limit\n");

@@ -19,6 +19,18 @@ static const struct { const char *name; unsigned own, with_lower; } levels[] = {
 enum { LEVELS = sizeof levels / sizeof levels[0] };
 
 #if defined(__x86_64__)
+/* AMD's family 19h, which Zen 3 and Zen 4 share, by model. */
+static bool is_zen4(void)
+{
+    enum { AMD = signature_AMD_ebx, FAMILY = 0x19 };
+    unsigned a, b, c, d;
+    if (!__get_cpuid(0, &a, &b, &c, &d) || b != AMD || !__get_cpuid(1, &a, &b, &c, &d))
+        return false;
+    unsigned family = (a >> 8 & 15) + (a >> 20 & 255), model = (a >> 4 & 15) | (a >> 12 & 0xf0);
+    return family == FAMILY &&
+           ((model >= 0x10 && model <= 0x1f) || (model >= 0x60 && model <= 0x7f) || (model >> 4 == 0xa));
+}
+
 /* clang 14's __builtin_cpu_supports() has no name for it. */
 static bool has_f16c(void)
 {
@@ -39,6 +51,8 @@ static unsigned ask_hardware(void)
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512vbmi"))
         mask |= TN_CPU_AVX512;
+    if (mask && is_zen4())
+        mask |= TN_CPU_ZEN4;
 #elif defined(__aarch64__)
     mask |= TN_CPU_NEON;
 #endif

@@ -4,6 +4,7 @@
  * item i - results has been emitted.  The thread that finishes the next item in order emits it and all
  * finished items after it. */
 #include "base/pool.h"
+#include "base/fenv.h"
 
 #include <fenv.h>
 #include <pthread.h>
@@ -109,9 +110,8 @@ static void *thread_main(void *argument)
 
 tn_status tn_pool_run(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *err)
 {
-    fenv_t callers;
-    fegetenv(&callers);
-    fesetenv(FE_DFL_ENV);
+    tn_fenv callers;
+    tn_fenv_enter(&callers);
     pthread_mutex_lock(&p->lock);
     p->task = task;
     p->run++;
@@ -129,7 +129,7 @@ tn_status tn_pool_run(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *
     if (status != TN_OK && err)
         *err = p->err;
     pthread_mutex_unlock(&p->lock);
-    fesetenv(&callers);
+    tn_fenv_leave(&callers);
     return status;
 }
 

@@ -2,12 +2,12 @@
  * elements. */
 #include "cast/cast.h"
 
-#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fenv.h"
 #include "base/options.h"
 #include "tensor/array.h"
 #include "tensor/indices.h"
@@ -148,8 +148,10 @@ static bool use(tn_cast_plan *plan, tn_cast_fn kernel, tn_cast_fn second, bool n
 static bool choose_exact(tn_cast_plan *plan, const tn_cast_kernels *k)
 {
     tn_dtype to = plan->to->dtype, from = plan->from->dtype;
-    if (to == TN_FLOAT32)
+    if (to == TN_FLOAT32) {
+        plan->prefers_ordinary = k->ordinary_to_f32[from];
         return use(plan, k->to_f32[from], NULL, false);
+    }
     if (to == TN_FLOAT64 && from == TN_FLOAT32)
         return use(plan, k->f32_to_f64, NULL, false);
     if (to == TN_FLOAT64)
@@ -165,8 +167,10 @@ static bool choose_rounding(tn_cast_plan *plan, const tn_cast_kernels *k)
         return true;
     if (!scale && from == TN_BFLOAT16 && to == TN_FLOAT16 && use(plan, k->bf16_to_f16, NULL, false))
         return true;
-    if (from == TN_FLOAT32)
+    if (from == TN_FLOAT32) {
+        plan->prefers_ordinary = k->ordinary_from_f32[to];
         return use(plan, k->from_f32[to], NULL, false);
+    }
     if (from != TN_FLOAT64)
         return use(plan, k->to_f32[from], k->from_f32[to], true);
     if (scale)
@@ -245,17 +249,16 @@ static tn_status make_plan(tn_cast_plan *plan, const tn_cast_kernels *kernels, t
     if (types.order != TN_LITTLE_ENDIAN && types.order != TN_BIG_ENDIAN)
         return tn_fail(err, TN_ERR_ARGUMENT, "%d is no byte order", (int)types.order);
     const tn_dtype_info *to = tn_dtype_get(types.to), *from = tn_dtype_get(types.from);
-    *plan = (tn_cast_plan){
-        .to = tn_real_type(to),
-        .from = tn_real_type(from),
-        .to_name = tn_real_type(to)->name,
-        .to_dtype = types.to,
-        .from_dtype = types.from,
-        .parts = parts_of(to, from),
-        .swapper = kernels->swap,
-        .first = own.first,
-        .refuses_every_nan = own.nan == TN_NAN_ERROR,
-    };
+    memset(plan, 0, offsetof(tn_cast_plan, table));
+    plan->to = tn_real_type(to);
+    plan->from = tn_real_type(from);
+    plan->to_name = tn_real_type(to)->name;
+    plan->to_dtype = types.to;
+    plan->from_dtype = types.from;
+    plan->parts = parts_of(to, from);
+    plan->swapper = kernels->swap;
+    plan->first = own.first;
+    plan->refuses_every_nan = own.nan == TN_NAN_ERROR;
     if (types.order != TN_HOST_ORDER && plan->from->swap_bytes > 1)
         plan->swap = plan->from->swap_bytes;
     plan->refused = refused_flags(plan->to, &own);
@@ -273,11 +276,10 @@ static tn_status make_plan(tn_cast_plan *plan, const tn_cast_kernels *kernels, t
 tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_cast_kernels *kernels, tn_cast_types types,
                             const tn_cast_options *options, tn_error *err)
 {
-    fenv_t callers;
-    fegetenv(&callers);
-    fesetenv(FE_DFL_ENV);
+    tn_fenv callers;
+    tn_fenv_enter(&callers);
     tn_status status = make_plan(plan, kernels, types, options, err);
-    fesetenv(&callers);
+    tn_fenv_leave(&callers);
     return status;
 }
 

@@ -39,13 +39,14 @@ typedef struct tn_cast_plan {
     tn_cast_args first_args;          /* of the kernel before it */
     uint64_t       first;               /* index of the array's first element, for stochastic rounding */
     unsigned       refused;             /* TN_ENCODED_* bits and TN_CAST_FLUSHED that are errors */
+    bool           prefers_ordinary;    /* stores: streaming ones are slower */
     bool           refuses_every_nan;   /* else only NaN without a code */
     bool           has_limits;          /* tn_cast_plan_count() was called, and some values are lost */
     tn_cast_limits limits;
     tn_cast_count_fn  count;
     tn_cast_within_fn source_within, result_within;     /* the second is NULL where results tell nothing */
     tn_code_range  zero, new_zero, new_last;    /* codes of 0, before and after; of the largest values */
-    uint64_t       table[256];
+    uint64_t       table[256];          /* TABLE only: else they are not set */
     uint8_t        table_flags[256];
 } tn_cast_plan;
 

@@ -202,6 +202,7 @@ tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, cons
         .count = count, .rank = src->rank, .shape = src->shape, .in_place = dst_data == src_data,
     };
     TN_TRY(check_layouts(&j, err));
-    plan.args.stream = tn_dense_offset(count, j.to.bits) >= STREAM_BYTES && is_dense(&j.to) && !j.in_place;
+    plan.args.stream = tn_dense_offset(count, j.to.bits) >= STREAM_BYTES && is_dense(&j.to) && !j.in_place &&
+                       !plan.prefers_ordinary;
     return run(&j, own.jobs, err);
 }

@@ -17,20 +17,20 @@
 #include "kernels/sparse/table.h"
 #include "kernels/stats/table.h"
 
-/* X(type, name of this machine's, levels above the scalar one) */
-#define EACH_TABLE(X)                       \
-    X(tn_block_kernels, blocks, AVX_NEON)   \
-    X(tn_cast_kernels, cast, AVX_NEON)      \
-    X(tn_lookup_kernels, lookup, AVX2)      \
-    X(tn_quant_kernels, quantize, AVX)      \
-    X(tn_reorder_kernels, reorder, AVX)     \
-    X(tn_rotate_kernels, rotate, AVX)       \
-    X(tn_round_kernels, rounding, AVX_NEON) \
-    X(tn_decode_kernels, decode, AVX)       \
-    X(tn_encode_kernels, encode, AVX)       \
-    X(tn_search_kernels, search, AVX)       \
-    X(tn_sparse_kernels, sparse, AVX)       \
-    X(tn_stats_kernels, stats, AVX)
+/* X(type, name of this machine's, levels above the scalar one, CHOOSE: what some families do better) */
+#define EACH_TABLE(X)                             \
+    X(tn_block_kernels, blocks, AVX_NEON, NONE)   \
+    X(tn_cast_kernels, cast, AVX_NEON, CHOOSE)    \
+    X(tn_lookup_kernels, lookup, AVX2, NONE)      \
+    X(tn_quant_kernels, quantize, AVX, NONE)      \
+    X(tn_reorder_kernels, reorder, AVX, CHOOSE)   \
+    X(tn_rotate_kernels, rotate, AVX, NONE)       \
+    X(tn_round_kernels, rounding, AVX_NEON, NONE) \
+    X(tn_decode_kernels, decode, AVX, NONE)       \
+    X(tn_encode_kernels, encode, AVX, NONE)       \
+    X(tn_search_kernels, search, AVX, NONE)       \
+    X(tn_sparse_kernels, sparse, AVX, NONE)       \
+    X(tn_stats_kernels, stats, AVX, NONE)
 
 /* --- levels ------------------------------------------------------------------ */
 
@@ -53,12 +53,15 @@
 #define AVX_NEON(T) AVX(T) NEON(T)
 #define NONE(T)
 
-#define DEFINE_INIT(T, name, levels)    \
-    void T##_init(T *k, unsigned cpu)   \
-    {                                   \
-        (void)cpu;                      \
-        T##_init_scalar(k);             \
-        levels(T)                       \
+#define CHOOSE(T) T##_choose(k, cpu);
+
+#define DEFINE_INIT(T, name, levels, choices)   \
+    void T##_init(T *k, unsigned cpu)           \
+    {                                           \
+        (void)cpu;                              \
+        T##_init_scalar(k);                     \
+        levels(T)                               \
+        choices(T)                              \
     }
 EACH_TABLE(DEFINE_INIT)
 
@@ -79,7 +82,7 @@ static unsigned machine_level(void)
     return level;
 }
 
-#define DEFINE_GET(T, name, levels)                           \
+#define DEFINE_GET(T, name, levels, choices)                  \
     static struct TN_OWN_PAGES { T table; } name;             \
     static void fill_##name(void)                             \
     {                                                           \

@@ -3,13 +3,13 @@
  * select.c says which tensors and names, plan_tensor.c what becomes of each, run.c makes the pieces. */
 #include "pipeline/plan.h"
 #include "base/error.h"
+#include "base/fenv.h"
 #include "base/options.h"
 #include "base/vector.h"
 #include "store/kept.h"
 #include "store/sparse.h"
 #include "store/stream.h"
 
-#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -749,22 +749,21 @@ static tn_status make(tn_plan *c, int fd, tn_error *err)
 /* Runs in the default floating-point environment: not all of the work is done by a pool, which would see
  * to it.  An error is that of a file that has changed, if one has. */
 typedef struct calling {
-    fenv_t   callers;
+    tn_fenv  callers;
     tn_error why;
 } calling;
 
 static void enter(calling *call)
 {
     call->why = (tn_error){ .offset = TN_NO_OFFSET };
-    fegetenv(&call->callers);
-    fesetenv(FE_DFL_ENV);
+    tn_fenv_enter(&call->callers);
 }
 
 static tn_status leave(calling *call, const tn_plan *c, tn_status status, tn_error *err)
 {
     if (status)
         status = tn_file_settle_named(c->in, status, &call->why);
-    fesetenv(&call->callers);
+    tn_fenv_leave(&call->callers);
     if (status && err)
         *err = call->why;
     return status;

@@ -109,12 +109,17 @@ tn_status tn_affine_plan_make(tn_affine_plan *plan, const tn_affine_task *task, 
     TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &o, task->options, err));
     TN_TRY(tn_affine_check_codes(a->codes, err));
     TN_TRY(check_values(task->values, err));
-    *plan = (tn_affine_plan){
-        .codes = tn_dtype_get(a->codes), .values = tn_dtype_get(task->values),
-        .name = tn_dtype_get(a->codes)->name, .index = task->index, .scale = task->scale,
-        .wide_scale = task->wide_scale, .zero = task->zero, .nan = o.nan, .arithmetic = a->arithmetic,
-        .is_float32 = task->values == TN_FLOAT32,
-    };
+    memset(plan, 0, offsetof(tn_affine_plan, cast));
+    plan->codes = tn_dtype_get(a->codes);
+    plan->values = tn_dtype_get(task->values);
+    plan->name = plan->codes->name;
+    plan->index = task->index;
+    plan->scale = task->scale;
+    plan->wide_scale = task->wide_scale;
+    plan->zero = task->zero;
+    plan->nan = o.nan;
+    plan->arithmetic = a->arithmetic;
+    plan->is_float32 = task->values == TN_FLOAT32;
     if ((unsigned)a->arithmetic > TN_ARITH_MLI)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected an arithmetic of 0 to %d but found %d", TN_ARITH_MLI,
                        (int)a->arithmetic);

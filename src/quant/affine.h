@@ -68,10 +68,10 @@ typedef struct tn_affine_plan {
     tn_encode_rules  rules;             /* to round a quotient to an integer, or a product to float32 */
     tn_quantize_fn   quantize;          /* kernel; NULL: the definition */
     tn_dequantize_fn dequantize;        /* kernel; NULL: the definition */
-    tn_cast_plan     cast;              /* values to float32, or back */
     bool             is_float32;        /* values are float32 and need no cast */
     bool             refuses_infinite;  /* a product beyond float32 is an error */
     bool             stream;            /* set by the caller: write past the caches */
+    tn_cast_plan     cast;              /* values to float32, or back; last, because it is large */
 } tn_affine_plan;
 
 /* TN_ERR_ARGUMENT: invalid types, scales, zero points or options.  The caller may

@@ -1,7 +1,9 @@
 /* quant/job.c - set up the encoding of a tensor: memory and casts. */
 #include "quant/quantizer.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "tensor/array.h"
@@ -86,6 +88,8 @@ void tn_scratch_free(scratch *w)
 static tn_status set_result(const job *j, result *f, tn_error *err)
 {
     size_t tiles = (size_t)(j->plan.batch_across * j->plan.batch_inner);
+    if (!j->groups)
+        return tn_result_fit(j, f, err);
     f->ranges = calloc(tiles, sizeof *f->ranges);
     f->squares = calloc(tiles, sizeof *f->squares);
     return f->ranges && f->squares ? tn_result_fit(j, f, err) : tn_fail_nomem(err);
@@ -230,7 +234,8 @@ static tn_status set_casts(job *j, tn_error *err)
     j->src_type = j->rotates ? TN_FLOAT32 : w->src_type;
     j->src_size = bytes_of(j->src_type);
     TN_TRY(tn_cast_plan_make(&j->widen, TN_FLOAT32, j->src_type, TN_HOST_ORDER, NULL, err));
-    TN_TRY(tn_cast_plan_make(&j->cast_in, TN_FLOAT32, w->src_type, TN_HOST_ORDER, NULL, err));
+    if (j->rotates)
+        TN_TRY(tn_cast_plan_make(&j->cast_in, TN_FLOAT32, w->src_type, TN_HOST_ORDER, NULL, err));
     if (!j->wants_values)
         return TN_OK;
     j->dst_type = j->rotates ? TN_FLOAT32 : w->dst_type;
@@ -238,7 +243,9 @@ static tn_status set_casts(job *j, tn_error *err)
     j->out_size = bytes_of(w->dst_type);
     TN_TRY(tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER, j->rotates ? NULL : w->cast,
                              err));
-    return tn_cast_plan_make(&j->cast_out, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
+    if (j->rotates)
+        TN_TRY(tn_cast_plan_make(&j->cast_out, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err));
+    return TN_OK;
 }
 
 /* Clears packed numbers that several items share.  Items clear the others. */
@@ -255,10 +262,15 @@ static void clear_parts(const job *j)
 tn_status tn_scaled_job_new(const tn_scaled_work *work, job **out, tn_error *err)
 {
     const tn_scaled_plan *p = work->plan;
-    job *j = *out = calloc(1, sizeof *j);       /* too large for a stack */
+    job *j = *out = malloc(sizeof *j);          /* too large for a stack */
     TN_NEED(j, err);
-    *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p),
-                .rotates = tn_scaled_rotates(p), .by_items = work->by_items };
+    memset(j, 0, offsetof(job, widen));         /* the plans of casts are made below, those that are used */
+    j->work = work;
+    j->plan = *p;
+    j->tensor_scale = 1;
+    j->windows = tn_scaled_streams(p);
+    j->rotates = tn_scaled_rotates(p);
+    j->by_items = work->by_items;
     j->wants_values = tn_dtype_get(work->dst_type) && (work->dst || j->by_items);
     TN_TRY(tn_check_importance(p->d, &p->o, p->rank, p->shape, err));
     if (!p->count)

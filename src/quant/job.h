@@ -58,8 +58,6 @@ typedef struct tn_scaled_job {
     tn_dtype       src_type, dst_type;          /* of the values of tiles */
     size_t         src_size, dst_size;          /* bytes per element of these */
     size_t         out_size;                    /* bytes per element of work->dst_type */
-    tn_cast_plan   widen, narrow;               /* src_type to float32, float32 to dst_type */
-    tn_cast_plan   cast_in, cast_out;           /* rotated items: from work->src_type, to work->dst_type */
     tn_tiles_encode_fn encode;  /* fast paths; both may be NULL */
     tn_tiles_decode_fn decode;
     bool           has_lines;   /* tiles have several lines, and there is a fast path for them */
@@ -87,6 +85,9 @@ typedef struct tn_scaled_job {
     uint32_t       tscale;      /* its code */
     float          tensor_scale;
     tn_scaled_group *groups;    /* one per tile, if tiles have several pieces */
+    /* Last, because they are large and often not used: */
+    tn_cast_plan   widen, narrow;               /* src_type to float32, float32 to dst_type */
+    tn_cast_plan   cast_in, cast_out;           /* rotated items: from work->src_type, to work->dst_type */
 } tn_scaled_job;
 
 /* Free the job after a failure too. */

@@ -9,7 +9,6 @@
 #include "quant/scale_trials.h"
 #include "quant/tile.h"
 
-#include <fenv.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -18,6 +17,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/fenv.h"
 #include "base/options.h"
 #include "tensor/array.h"
 
@@ -47,10 +47,8 @@ struct tn_scale_tally {
     int64_t          codes[2];
     const tn_quant_kernels *kernels;
     const tn_dtype_info *from;
-    tn_cast_plan     widen;             /* to float32 */
     float           *low, *high;        /* per scale; symmetric percentiles: -high, high */
     tn_encode_rules  rules;             /* of rounding to codes, for short scales */
-    tn_scale_trials  trials;            /* powers of two and least squared errors */
     bool             has_trials;
     bool             trying;            /* the last pass: least squared errors */
     uint64_t         elements;          /* of all scales, counted in the first pass */
@@ -59,6 +57,9 @@ struct tn_scale_tally {
     wanted          *wanted;            /* [wants][count] */
     uint64_t        *bins;              /* [wants][count][1 << bits] */
     uint64_t         bytes;
+    /* last, because they are large: */
+    tn_cast_plan     widen;             /* to float32 */
+    tn_scale_trials  trials;            /* has_trials: powers of two and least squared errors */
 };
 
 /* --- memory ------------------------------------------------------------------ */
@@ -128,6 +129,8 @@ static tn_status set_up(tn_scale_tally *t, tn_error *err)
     TN_TRY(plan_memory(t, err));
     t->has_trials = tn_scale_trials_of(&t->affine, o->rule) > 0;
     if (t->has_trials)
+        t->trials = (tn_scale_trials){ 0 };
+    if (t->has_trials)
         TN_TRY(tn_scale_trials_init(&t->trials, &t->affine, o, t->codes, t->index, err));
     TN_TRY(tn_cast_plan_make(&t->widen, TN_FLOAT32, t->from->dtype, TN_HOST_ORDER, NULL, err));
     return allocate(t, err);
@@ -140,10 +143,13 @@ tn_status tn_scale_tally_new(const tn_affine *affine, const tn_quantize_options 
     TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &own, options, err));
     tn_scale_tally *t = malloc(sizeof *t);
     TN_NEED(t, err);
-    *t = (tn_scale_tally){
-        .affine = *affine, .index = index, .symmetric = affine->symmetric, .kernels = tn_quant_kernels_get(),
-        .from = tn_dtype_get(from), .options = own,
-    };
+    memset(t, 0, offsetof(tn_scale_tally, widen));
+    t->affine = *affine;
+    t->index = index;
+    t->symmetric = affine->symmetric;
+    t->kernels = tn_quant_kernels_get();
+    t->from = tn_dtype_get(from);
+    t->options = own;
     const tn_cast_options rounding = { .size = sizeof rounding, .round = t->options.round };
     t->rules = tn_encode_rules_for(tn_dtype_get(TN_INT64), &rounding);
     tn_status status = set_up(t, err);
@@ -159,7 +165,8 @@ void tn_scale_tally_free(tn_scale_tally *t)
 {
     if (!t)
         return;
-    tn_scale_trials_free(&t->trials);
+    if (t->has_trials)
+        tn_scale_trials_free(&t->trials);
     free(t->low);
     free(t->high);
     free(t->wanted);
@@ -502,16 +509,15 @@ static void set_trials(tn_scale_tally *t, uint64_t i)
 /* Runs after the passes over the range. */
 static void begin_trials(tn_scale_tally *t)
 {
-    fenv_t callers;             /* the pool does not set the default environment here */
-    fegetenv(&callers);
-    fesetenv(FE_DFL_ENV);
+    tn_fenv callers;            /* the pool does not set the default environment here */
+    tn_fenv_enter(&callers);
     for (uint64_t i = 0; i < t->index.count; i++) {
         if (t->affine.power)
             tn_scale_trials_powers(&t->trials, i, t->low[i], t->high[i], t->wants ? UINT64_MAX : t->elements);
         else
             set_trials(t, i);
     }
-    fesetenv(&callers);
+    tn_fenv_leave(&callers);
 }
 
 bool tn_scale_tally_more(tn_scale_tally *t)
@@ -543,9 +549,8 @@ void tn_scale_tally_again(tn_scale_tally *one, const tn_scale_tally *all)
 
 void tn_scale_tally_scales(const tn_scale_tally *t, float *scale, int32_t *zero)
 {
-    fenv_t callers;             /* the pool does not set the default environment here */
-    fegetenv(&callers);
-    fesetenv(FE_DFL_ENV);
+    tn_fenv callers;            /* the pool does not set the default environment here */
+    tn_fenv_enter(&callers);
     for (uint64_t i = 0; i < t->index.count; i++) {
         if (!t->has_trials) {
             scale_of_range(t, t->low[i], t->high[i], &scale[i], zero ? &zero[i] : NULL);
@@ -555,7 +560,7 @@ void tn_scale_tally_scales(const tn_scale_tally *t, float *scale, int32_t *zero)
         if (zero)
             zero[i] = t->trials.zero ? t->trials.zero[i] : 0;
     }
-    fesetenv(&callers);
+    tn_fenv_leave(&callers);
 }
 
 /* --- all passes ------------------------------------------------------------------ */

@@ -96,6 +96,17 @@ static void join_rows(tn_scaled_plan *p)
     p->tiles_across = p->columns / p->tile_columns;
 }
 
+/* A small tensor with one scale is one row if its rows end on a byte: fast paths take tiles of one row. */
+static void join_tensor(tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    if (d->scope != TN_SCOPE_TENSOR || d->of || d->subtile || d->offset_bits || p->count > TN_TILE_MAX ||
+        !tn_scaled_ends_on_byte(p->data.bits, p->columns))
+        return;
+    p->rows = p->tile_rows = 1;
+    p->columns = p->tile_columns = p->last = p->count;
+}
+
 /* A piece is whole rows, or a part of a row that ends on a byte and with a group of N:M sparsity. */
 static void divide_into_pieces(tn_scaled_plan *p)
 {
@@ -259,6 +270,7 @@ tn_status tn_scaled_plan_make(tn_scaled_plan *p, const tn_datatype *d, uint32_t 
         p->extent = p->columns;
         divide_into_tiles(p);
         join_rows(p);
+        join_tensor(p);
     }
     divide_into_pieces(p);
     group_into_batches(p);

@@ -340,6 +340,7 @@ typedef struct line_batch {
     tn_scaled_place at;         /* the first of the tiles */
     uint64_t   columns;         /* of a tile across rows; 1: lines are rows */
     size_t     n;               /* values of a line */
+    bool       loaded;          /* the values of all lines are in w->x */
 } line_batch;
 
 static uint64_t line_element(const line_batch *b, size_t line)
@@ -351,7 +352,19 @@ static uint64_t line_element(const line_batch *b, size_t line)
 static const float *line_values(void *context, size_t line)
 {
     const line_batch *b = context;
-    return tn_job_floats(b->j, b->w, line_element(b, line), b->n);
+    return b->loaded ? b->w->x + line * b->n : tn_job_floats(b->j, b->w, line_element(b, line), b->n);
+}
+
+/* Casts all lines at once if that is necessary and there is memory: they are read twice. */
+static void load_lines(line_batch *b, size_t lines)
+{
+    b->loaded = b->j->src_type != TN_FLOAT32 && b->n <= b->j->max_values / lines;
+    if (!b->loaded)
+        return;
+    bool follow = line_element(b, lines - 1) - line_element(b, 0) == (lines - 1) * b->n;
+    size_t some = follow ? lines : 1;
+    for (size_t i = 0; i < lines; i += some)
+        tn_job_load(b->j, b->w, b->w->x + i * b->n, line_element(b, i), 1, some * b->n);
 }
 
 static uint8_t *line_codes(void *context, size_t line)
@@ -393,7 +406,10 @@ static bool encode_lines(line_batch *b, result *f, size_t tiles)
         .values = line_values, .codes = line_codes, .context = b,
     };
     bool has_memory = p->data.data && lines.scale && (lines.zero || !p->d->has_zero);
-    if (!has_memory || !lines_begin_on_bytes(b) || !tn_scaled_encode_lines(NULL, p, &lines))
+    if (!has_memory || !lines_begin_on_bytes(b))
+        return false;
+    load_lines(b, lines.lines);
+    if (!tn_scaled_encode_lines(NULL, p, &lines))
         return false;
     for (size_t i = 0; i < lines.lines && b->w->dst; i++) {
         const tn_job_block block = { .first = line_element(b, i), .n = b->n, .x = line_values(b, i),

@@ -118,7 +118,7 @@ void tn_inner_interleaved(const tn_reorder_plan *p, int64_t dst, int64_t src)
     find_channels(&w, p);
     const tn_reorder_axis *along = w.positions, *channels = w.channels;
     int64_t size = (int64_t)p->size, a_step = p->kernels->interleave_width / size;
-    int64_t head = p->stream ? positions_before(p, &w, dst) : -1;
+    int64_t head = p->stream && !p->kernels->interleave_ordinary ? positions_before(p, &w, dst) : -1;
     int64_t first = head > 0 ? head : 0;
     /* After the last position the channels that are not moved may be missing. */
     int64_t spare = w.src.together && w.src.channels > channels->copy ? 1 : 0;

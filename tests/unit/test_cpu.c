@@ -41,6 +41,16 @@ static void the_name_is_that_of_the_highest_level(void)
     assert_string_equal(tn_cpu_name(TN_CPU_NEON), "neon");
 }
 
+static void a_family_is_told_only_if_nothing_is_asked_for(void)
+{
+    static const char *const words[] = { "scalar", "avx2", "avx512", "neon" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        CHECK(!(detect_with(words[i]) & TN_CPU_ZEN4));
+    CHECK(!(detect_with(NULL) & TN_CPU_ZEN4) || detect_with(NULL) & TN_CPU_AVX2);
+    assert_string_equal(tn_cpu_name(TN_CPU_ZEN4 | TN_CPU_AVX2), "avx2");
+    unsetenv("TENON_CPU");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -48,6 +58,7 @@ int main(void)
         TEST(an_unknown_word_is_the_same_as_none),
         TEST(avx512_comes_with_avx2),
         TEST(the_name_is_that_of_the_highest_level),
+        TEST(a_family_is_told_only_if_nothing_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,8 +61,13 @@ typedef struct tn_cast_kernels {
     void (*swap)(void *dst, const void *src, size_t n, unsigned unit);  /* n bytes; dst may be src */
     tn_cast_count_fn  count[4];             /* of codes of 1, 2, 4 and 8 bytes */
     tn_cast_within_fn within[4];            /* how many of them are in a range */
+    /* Where ordinary stores are faster than streaming ones, however large the array is. */
+    bool ordinary_to_f32[TN_DTYPE_COUNT], ordinary_from_f32[TN_DTYPE_COUNT];
 } tn_cast_kernels;
 
 TN_KERNEL_TABLE(tn_cast_kernels);
+
+/* Of T_init(): what was measured to be faster on this family (choose.c). */
+void tn_cast_kernels_choose(tn_cast_kernels *k, unsigned cpu);
 
 #endif

@@ -112,6 +112,9 @@ static format float_format(const tn_dtype_info *t)
 static format format_of(tn_dtype type)
 {
     const tn_dtype_info *t = tn_dtype_get(type);
+    if (type == TN_FLOAT32)     /* often, for few elements */
+        return (format){ .info = t, .bits = 32, .one = 1 << 23, .largest = INFINITE - 1, .normal = 1 << 23,
+                         .magic = 1 << 23, .limit = INFINITE - 1 };
     bool is_signed = t->kind == TN_KIND_INT || t->kind == TN_KIND_FIXED;
     if (t->kind == TN_KIND_FLOAT)
         return float_format(t);
@@ -120,8 +123,10 @@ static format format_of(tn_dtype type)
                      .low = is_signed ? -steps - 0.5F : -0.5F };
 }
 
-static replacements replacements_of(const format *to, const tn_encode_rules *rules)
+/* `exact`: whatever the rules are, none applies. */
+static replacements replacements_of(const format *to, const tn_encode_rules *given, bool exact)
 {
+    const tn_encode_rules none = tn_encode_rules_for(to->info, NULL), *rules = exact ? &none : given;
     static const uint64_t huge = (uint64_t)2000 << 52, infinite = (uint64_t)2047 << 52,
                           nan = (uint64_t)4095 << 51;
     replacements r = { .known = true,
@@ -432,9 +437,10 @@ static __attribute__((noinline)) vu replace(vu codes, vm special, vu x, cast *c)
     return pick(special, pick(finite, by_sign(negative, r->overflow), others), codes);
 }
 
-/* Casts one block and returns whether it has special values.  Without care their
- * codes are wrong. */
-INLINE bool cast_block(uint8_t *to, const uint8_t *from, const family y, cast *c, bool stream, bool care)
+/* Casts n elements of a block, whole groups, and returns whether they have special values.  Without care
+ * their codes are wrong.  If elements are narrower than a byte n is BLOCK. */
+INLINE bool cast_block(uint8_t *to, const uint8_t *from, unsigned n, const family y, cast *c, bool stream,
+                       bool care)
 {
     uint8_t codes[BLOCK] __attribute__((aligned(64)));
     const format f = c->from, t = c->to;        /* copies, which no store can change */
@@ -444,7 +450,7 @@ INLINE bool cast_block(uint8_t *to, const uint8_t *from, const family y, cast *c
     vm seen = { 0 }, overflow = { 0 };
     if (unpacks)
         unpack(codes, from, y.from_bits);
-    for (unsigned i = 0; i < BLOCK; i += GROUP) {
+    for (unsigned i = 0; i < n; i += GROUP) {
         vu v[4];
         load_group(v, (unpacks ? codes : from) + i * step / 8, y);
         for (unsigned j = 0; j < 4; j++) {
@@ -481,14 +487,21 @@ static size_t elements_before_line(const uint8_t *dst, unsigned from_bits, unsig
     return i;
 }
 
-/* Pads n elements to a block.  Float32 is padded with the first element, which
+/* The elements that are cast for n of a last block: whole groups if they are whole bytes. */
+INLINE unsigned padded(size_t n, const family y)
+{
+    bool whole = y.from_bits < 8 || y.to_bits < 8 || y.from_bits == 64 || y.to_bits == 64;
+    return whole ? BLOCK : (unsigned)((n + GROUP - 1) / GROUP * GROUP);
+}
+
+/* Pads n elements to `size`.  Float32 is padded with the first element, which
  * raises no new flags. */
-static void fill_block(uint8_t *block, const uint8_t *src, size_t n, unsigned bits)
+static void fill_block(uint8_t *block, const uint8_t *src, size_t n, size_t size, unsigned bits)
 {
     size_t bytes = (n * bits + 7) / 8;
-    memset(block, 0, BLOCK * bits / 8);
+    memset(block + bytes, 0, size * bits / 8 - bytes);
     memcpy(block, src, bytes);
-    for (; bits == 32 && n < BLOCK; n++)
+    for (; bits == 32 && n < size; n++)
         memcpy(block + 4 * n, src, 4);
 }
 
@@ -499,7 +512,8 @@ static void take_from_block(uint8_t *dst, uint8_t *block, size_t n, unsigned bit
     memcpy(dst, block, (n * bits + 7) / 8);
 }
 
-INLINE bool any_block(uint8_t *to, const uint8_t *from, const family y, cast *c, bool stream, bool care)
+INLINE bool any_block(uint8_t *to, const uint8_t *from, unsigned n, const family y, cast *c, bool stream,
+                      bool care)
 {
     if (y.from == KIND_F64)
         return narrow_f64(to, from, y.to == KIND_ODD, c, stream, care);
@@ -508,7 +522,7 @@ INLINE bool any_block(uint8_t *to, const uint8_t *from, const family y, cast *c,
     family careful = y;
     if (care && y.to == KIND_F16)
         careful.to = KIND_SMALL;        /* the conversion instruction ignores the rules */
-    return cast_block(to, from, careful, c, stream, care);
+    return cast_block(to, from, n, careful, c, stream, care);
 }
 
 /* Hardware prefetching stops at page boundaries; this does not. */
@@ -518,14 +532,19 @@ INLINE void prefetch_block(const uint8_t *from, unsigned bits)
         __builtin_prefetch(from + i);
 }
 
-static cast cast_of(const family y, const tn_cast_args *args, tn_dtype from, tn_dtype to)
+/* Kinds that are decoded without looking at the format. */
+INLINE bool is_plain_source(kind from)
+{
+    return from == KIND_F32 || from == KIND_F16 || from == KIND_BF16 || from == KIND_TF32 || from == KIND_F64;
+}
+
+INLINE cast cast_of(const family y, const tn_cast_args *args, tn_dtype from, tn_dtype to)
 {
     bool exact = y.to == KIND_F64 || (y.to == KIND_F32 && y.from != KIND_F32 && y.from != KIND_F64);
-    cast c = { .from = format_of(from), .to = format_of(to), .rules = args->rules, .scale = args->scale,
-               .exact = exact,
+    cast c = { .to = format_of(to), .rules = args->rules, .scale = args->scale, .exact = exact,
                .has_scale = args->has_scale && y.from == KIND_F32 && !exact };
-    if (exact)
-        c.rules = tn_encode_rules_for(c.to.info, NULL);
+    if (!is_plain_source(y.from))
+        c.from = format_of(from);
     if (y.to != KIND_INT || y.to_bits >= 24)
         return c;
     uint64_t least = tn_dtype_limit(c.to.info, true), greatest = tn_dtype_limit(c.to.info, false);
@@ -544,18 +563,19 @@ INLINE unsigned convert(uint8_t *restrict dst, const uint8_t *restrict src, size
         count = i == 0 && stream && head ? head : BLOCK;
         count = n - i < count ? n - i : count;
         bool whole = count == BLOCK;
+        const unsigned size = whole ? BLOCK : padded(count, y);
         const uint8_t *from = whole ? src + i * y.from_bits / 8 : in;
         uint8_t *to = whole ? dst + i * y.to_bits / 8 : out;
         if (!whole)
-            fill_block(in, src + i * y.from_bits / 8, count, y.from_bits);
+            fill_block(in, src + i * y.from_bits / 8, count, size, y.from_bits);
         if (whole && n - i >= AHEAD * 8 / y.from_bits + BLOCK)
             prefetch_block(from + AHEAD, y.from_bits);
         if (!care)                      /* after a block that needs care the next one is likely to */
-            care = any_block(to, from, y, c, stream && whole, false);
+            care = any_block(to, from, size, y, c, stream && whole, false);
         if (care && !c->special.known)
-            c->special = replacements_of(&c->to, &c->rules);
+            c->special = replacements_of(&c->to, &c->rules, c->exact);
         if (care)
-            care = any_block(to, from, y, c, stream && whole, true);
+            care = any_block(to, from, size, y, c, stream && whole, true);
         if (!whole)
             take_from_block(dst + i * y.to_bits / 8, out, count, y.to_bits);
     }

@@ -37,6 +37,7 @@ typedef struct tn_reorder_kernels {
     void (*interleave)(void *restrict dst, const void *restrict src, size_t steps, const tn_interleave *w,
                        bool stream);
     unsigned interleave_width;  /* bytes of its vectors */
+    bool     interleave_ordinary;       /* ordinary stores are faster than streaming ones */
     /* Copies n bytes. */
     void (*copy)(void *restrict dst, const void *restrict src, size_t n, bool stream);
     /* dst[i] = pattern[i % TN_LINE]. */
@@ -44,5 +45,8 @@ typedef struct tn_reorder_kernels {
 } tn_reorder_kernels;
 
 TN_KERNEL_TABLE(tn_reorder_kernels);
+
+/* Of T_init(): what was measured to be faster on this family (choose.c). */
+void tn_reorder_kernels_choose(tn_reorder_kernels *k, unsigned cpu);
 
 #endif

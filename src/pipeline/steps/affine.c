@@ -95,14 +95,15 @@ typedef struct quantizing {
     tn_scale_index      index;
     float              *scale;
     int32_t            *zero;   /* or NULL */
-    tn_affine_plan      plan;
-    tn_requant_plan     recode; /* of codes... */
-    tn_scales           from;   /* ...that have these scales */
+    tn_scales           from;   /* of the codes that are recoded */
     /* For a report, or NULL: values of the codes, of the codes that they are made of if they are, and
      * REPORTED times the lowest and the highest code. */
     tn_affine_plan     *values, *before;
     uint8_t            *last[2];
     tn_refused          refused;
+    /* One of them, which describe() makes; last, because they are large: */
+    tn_affine_plan      plan;
+    tn_requant_plan     recode; /* of codes */
 } quantizing;
 
 /* The scale that is given, or that of no values. */
@@ -229,8 +230,9 @@ static tn_status declare_codes(tn_view *v, const quantizing *q, tn_error *err)
 
 static quantizing *new_quantizing(tn_view *v, const tn_quantize_task *task)
 {
-    quantizing *q = v->state = tn_arena_zalloc(v->arena, 1, sizeof *q);
+    quantizing *q = v->state = tn_arena_alloc(v->arena, sizeof *q);
     if (q) {
+        memset(q, 0, offsetof(quantizing, plan));
         q->affine = *task->affine;
         q->options = task->options;
         q->refused = task->refused;

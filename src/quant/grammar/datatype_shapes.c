@@ -1,4 +1,6 @@
 /* quant/grammar/datatype_shapes.c - types and shapes of the parts, bits per value. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/error.h"
 #include "tensor/block.h"
@@ -201,12 +203,14 @@ tn_status tn_tile_shapes(const tn_datatype *d, uint32_t rank, const int64_t *sha
 tn_status tn_scaled_shapes_for(const tn_datatype *d, uint32_t rank, const int64_t *shape,
                                tn_scaled_shapes *shapes, tn_error *err)
 {
-    tn_scaled_shapes s = { .count = 0 };
+    tn_scaled_shapes s;         /* large: the parts that there are not stay as they are */
+    s.count = 0;
     TN_GIVEN(d, "a datatype", err);
     TN_GIVEN(shapes, "a place for the shapes", err);
     TN_TRY(check_shape(rank, shape, err));
     TN_TRY(d->quantizer->shapes(d, rank, shape, &s, err));
-    *shapes = s;
+    shapes->count = s.count;
+    memcpy(shapes->parts, s.parts, s.count * sizeof *s.parts);
     return TN_OK;
 }
 
