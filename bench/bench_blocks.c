@@ -259,8 +259,9 @@ static void measure(const bench *b, int rounds)
         blocks = different_blocks(b, b->importance) + (plain ? different_blocks(b, NULL) : 0);
     }
     double packed = (double)(b->n / b->type->values * b->type->bytes);
-    printf("%s %.2f %.2f %.2f %.2f %.1f %.1f %.1f %.1f %zu %zu %.1f %.2f %.2f\n", b->type->name, most.copy / 1e9,
-           most.reading / 1e9, decode[0] / 1e9, decode[1] / 1e9, encode[0][0] / 1e6, encode[1][0] / 1e6,
+    printf("%s %.2f %.2f %.2f %.2f ", b->type->name, most.copy / 1e9, most.reading / 1e9, decode[0] / 1e9,
+           decode[1] / 1e9);
+    printf("%.1f %.1f %.1f %.1f %zu %zu %.1f %.2f %.2f\n", encode[0][0] / 1e6, encode[1][0] / 1e6,
            encode[0][1] / 1e6, encode[1][1] / 1e6, values, blocks, b->prepared * 1e3, most.storing / 1e9,
            limit_of(&most, size, packed, size) / 1e9);
     fflush(stdout);

@@ -1,6 +1,7 @@
 /* bench_limits.c - how fast this machine can be at best.
  *
  *     bench-limits crc32c FILE THREADS     isa-l's crc32c over the mapped file
+ *     bench-limits read FILE THREADS       only reads the mapped file
  *     bench-limits memory MIB RUNS         one thread: memcpy, only reading, streaming stores
  *
  * Prints the seconds taken; with `memory` bytes per second of the three, the best of RUNS. */
@@ -11,6 +12,7 @@
 #include <isa-l/crc.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,7 @@
 enum { MAX_THREADS = 256 };
 
 typedef struct work {
+    bool           sums;        /* checksums; else it is only read */
     unsigned char *bytes;
     size_t         size;
     atomic_size_t  next;        /* span */
@@ -34,12 +37,13 @@ static void *checksum_spans(void *argument)
     work *w = argument;
     for (size_t at; (at = atomic_fetch_add(&w->next, 1) * SPAN) < w->size;) {
         size_t n = w->size - at < SPAN ? w->size - at : SPAN;
-        atomic_fetch_xor(&w->sum, crc32_iscsi(w->bytes + at, (int)n, 0));
+        unsigned sum = w->sums ? crc32_iscsi(w->bytes + at, (int)n, 0) : (unsigned)add_up(w->bytes + at, n);
+        atomic_fetch_xor(&w->sum, sum);
     }
     return NULL;
 }
 
-static int crc32c(const char *path, int threads)
+static int read_file(const char *path, int threads, bool sums)
 {
     pthread_t others[MAX_THREADS];
     struct stat st;
@@ -47,7 +51,7 @@ static int crc32c(const char *path, int threads)
     int fd = open(path, O_RDONLY);
     if (fd < 0 || fstat(fd, &st) != 0)
         return perror(path), 1;
-    work w = { .size = (size_t)st.st_size };
+    work w = { .size = (size_t)st.st_size, .sums = sums };
     w.bytes = mmap(NULL, w.size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (w.bytes == MAP_FAILED)
         return perror(path), 1;
@@ -85,10 +89,11 @@ static int memory(size_t size, int runs)
 int main(int argc, char **argv)
 {
     int number = argc == 4 ? atoi(argv[3]) : 0;
-    if (number >= 1 && number <= MAX_THREADS && strcmp(argv[1], "crc32c") == 0)
-        return crc32c(argv[2], number);
+    bool sums = argc == 4 && strcmp(argv[1], "crc32c") == 0;
+    if (number >= 1 && number <= MAX_THREADS && (sums || strcmp(argv[1], "read") == 0))
+        return read_file(argv[2], number, sums);
     if (number >= 1 && strcmp(argv[1], "memory") == 0 && atoi(argv[2]) > 0)
         return memory((size_t)atoi(argv[2]) << 20, number);
-    fprintf(stderr, "usage: bench-limits crc32c FILE THREADS | bench-limits memory MIB RUNS\n");
+    fprintf(stderr, "usage: bench-limits crc32c|read FILE THREADS | bench-limits memory MIB RUNS\n");
     return 2;
 }

@@ -108,17 +108,17 @@ static double seconds(dnnl_primitive_t reorder, side dst, side src, side scale)
 {
     dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, src.memory }, { DNNL_ARG_DST, dst.memory },
                                { DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, scale.memory } };
-    double began = now();
+    double began = own_time();
     must(dnnl_primitive_execute(reorder, stream, scale.memory ? 3 : 2, args), "running");
     must(dnnl_stream_wait(stream), "waiting");
-    return now() - began;
+    return own_time() - began;
 }
 
 static double copy_seconds(void)
 {
-    double began = now();
+    double began = own_time();
     memcpy(to, wide, size);
-    return now() - began;
+    return own_time() - began;
 }
 
 /* Seconds of memcpy over those of the cast, best of `count` each; negative: no such cast.  The first round

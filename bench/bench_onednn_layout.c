@@ -67,18 +67,18 @@ static bool describe(dnnl_memory_desc_t *desc, const char *shape, const char *ty
 
 static double copy_seconds(size_t size)
 {
-    double began = now();
+    double began = own_time();
     memcpy(to, from, size);
-    return now() - began;
+    return own_time() - began;
 }
 
 static double seconds(dnnl_primitive_t reorder, dnnl_memory_t dst, dnnl_memory_t src)
 {
     dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, src }, { DNNL_ARG_DST, dst } };
-    double began = now();
+    double began = own_time();
     must(dnnl_primitive_execute(reorder, stream, 2, args), "running");
     must(dnnl_stream_wait(stream), "waiting");
-    return now() - began;
+    return own_time() - began;
 }
 
 /* Seconds of memcpy over those of the reorder, best of `rounds` each.  The first round warms up. */

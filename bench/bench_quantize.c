@@ -125,8 +125,8 @@ static void measure(const line *l, int rounds)
     bool twice = l->what == CHOOSE && l->axis == TN_PER_TENSOR;
     double limit = l->what == DEQUANTIZE ? limit_of(&most, size, narrow, size)
                                          : limit_of(&most, size, twice ? 2 * size : size, narrow);
-    printf("%s %.2f %.2f %.2f %.2f %.2f\n", l->text, most.copy / 1e9, size / best / most.copy, most.reading / 1e9,
-           most.storing / 1e9, limit / 1e9);
+    printf("%s %.2f %.2f %.2f %.2f %.2f\n", l->text, most.copy / 1e9, size / best / most.copy,
+           most.reading / 1e9, most.storing / 1e9, limit / 1e9);
     fflush(stdout);
 }
 

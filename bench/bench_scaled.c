@@ -44,7 +44,7 @@ static const subject subjects[] = {
     { .name = "mxfp6", .datatype = "mxfp6" },
     { .name = "mxbf6", .datatype = "mxbf6" },
     { .name = "mxfp4", .datatype = "mxfp4" },
-    { .name = "nvfp4", .datatype = "nvfp4" },
+    { .name = "nvfp4", .datatype = "nvfp4", .twice = true },
     { .name = "int4_b32", .datatype = "int4_b32" },
     { .name = "uint4_fi32", .datatype = "uint4_fi32" },
     { .name = "int8_Fc", .datatype = "int8_Fc" },

@@ -26,7 +26,7 @@
     X(tn_reorder_kernels, reorder, AVX, CHOOSE)   \
     X(tn_rotate_kernels, rotate, AVX, NONE)       \
     X(tn_round_kernels, rounding, AVX_NEON, NONE) \
-    X(tn_decode_kernels, decode, AVX, NONE)       \
+    X(tn_decode_kernels, decode, AVX, CHOOSE)     \
     X(tn_encode_kernels, encode, AVX, NONE)       \
     X(tn_search_kernels, search, AVX, NONE)       \
     X(tn_sparse_kernels, sparse, AVX, NONE)       \

@@ -670,7 +670,7 @@ void tn_scaled_values_with(const tn_decode_kernels *k, const tn_scaled_plan *p, 
 {
     reader r = reader_of(k, p, tensor_scale);
     scratch w;
-    r.stream = stream;
+    r.stream = stream && !k->ordinary;
     if (n == 0)
         return;
     if (p->inner == 1)

@@ -80,9 +80,13 @@ typedef struct tn_decode_kernels {
 
     /* Copies whole cache lines past the caches, see tn_stream_fence(); both are aligned to 64. */
     void (*stream)(float *restrict y, const float *restrict x, size_t n);
+    bool ordinary;              /* ordinary stores are faster, however large the result is */
 } tn_decode_kernels;
 
 TN_KERNEL_TABLE(tn_decode_kernels);
+
+/* Of T_init(): what was measured to be faster on this family (choose.c). */
+void tn_decode_kernels_choose(tn_decode_kernels *k, unsigned cpu);
 
 /* n codes of 2^width bytes each as signed integers of so many bits. */
 void tn_decode_integers(int32_t *restrict integers, const uint8_t *restrict codes, size_t n, unsigned width,
