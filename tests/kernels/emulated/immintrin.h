@@ -51,6 +51,7 @@ EMULATED_2(emulated_permutevar_ps, float, __m512, uint32_t, __m512i, 16, x[i / 4
 EMULATED_2(emulated_packus_epi32, __m128i, __m512i, __m128i, __m512i, 4, _mm_packus_epi32(x[i], y[i]))
 EMULATED_2(emulated_packus_epi16, __m128i, __m512i, __m128i, __m512i, 4, _mm_packus_epi16(x[i], y[i]))
 EMULATED_1(emulated_sqrt_ps, __m128, __m512, __m128, __m512, 4, _mm_sqrt_ps(x[i]))
+EMULATED_1(emulated_rcp14_ps, __m128, __m512, __m128, __m512, 4, _mm_rcp_ps(x[i]))
 EMULATED_1(emulated_round_ps, __m128, __m512, __m128, __m512, 4, _mm_round_ps(x[i], _MM_FROUND_TO_NEAREST_INT))
 EMULATED_1(emulated_cvtps_epi32, __m128i, __m512i, __m128, __m512, 4, _mm_cvtps_epi32(x[i]))
 EMULATED_1(emulated_cvtepu16_epi32, uint32_t, __m512i, uint16_t, __m256i, 16, x[i])
@@ -132,6 +133,7 @@ static inline __m512 emulated_load_ps(const void *p)
 #define _mm512_packus_epi32       emulated_packus_epi32
 #define _mm512_packus_epi16       emulated_packus_epi16
 #define _mm512_sqrt_ps            emulated_sqrt_ps
+#define _mm512_rcp14_ps           emulated_rcp14_ps
 #define _mm512_roundscale_ps(v, how) emulated_round_ps(v)
 #define _mm512_cvtps_epi32        emulated_cvtps_epi32
 #define _mm512_cvtepu16_epi32     emulated_cvtepu16_epi32
