@@ -68,6 +68,9 @@ static const tn_convention conventions[] = {    /* of several that fit the first
       { { ".weight_packed", U8, SIGN, 2 }, SCALE(U8 | E8M0) }, NULL, tn_unpack_mxfp4 },
     { "FP4 (compressed-tensors)", NULL, 0,
       { { ".weight_packed", U8, SIGN, 0 }, { ".weight_scale", F8 | U8 | E8M0, NEEDED, 0 } }, NULL, NULL },
+    { "Marlin 2:4 (compressed-tensors)", NULL, 0,
+      { { ".weight_packed", I32, SIGN, 0 }, { ".scale_packed", FLOAT, SIGN, 0 }, { ".meta", ANY, SIGN, 0 } },
+      NULL, NULL },
     { "compressed-tensors (pack-quantized)", NULL, 0,
       { { ".weight_packed", I32, SIGN, 0 }, { ".weight_scale", FLOAT, NEEDED, 0 },
         { ".weight_shape", I64, NEEDED, 0 }, { ".weight_zero_point", I32, OPTIONAL, 0 },
@@ -168,6 +171,7 @@ static const tn_convention conventions[] = {    /* of several that fit the first
     { "AQLM", NULL, 0,
       { { ".codes", U8 | I8 | I16 | I32, SIGN, 0 }, { ".codebooks", FLOAT, SIGN, 0 },
         { ".scales", FLOAT, NEEDED, 0 } }, NULL, NULL },
+    { "Marlin", NULL, 0, { { ".B", I32, SIGN, 2 }, { ".s", FLOAT, SIGN, 1 } }, NULL, NULL },
     { "VPTQ", NULL, 0,
       { { ".indices", I16 | I32 | I64, SIGN, 0 }, { ".centroids", FLOAT, SIGN, 0 } }, NULL, NULL },
 };
@@ -183,7 +187,7 @@ bool tn_convention_knows(const char *method)
     static const char *const methods[] = {      /* config.json's quant_method; their names decide */
         "fp8", "fbgemm_fp8", "modelopt", "compressed-tensors", "comfyui", "mxfp4", "mxfp8", "quark", "gptq",
         "awq", "auto-round", "bitsandbytes", "mlx", "hqq", "quanto", "torchao", "bitnet", "exl2", "exl3",
-        "aqlm", "vptq",
+        "aqlm", "vptq", "marlin",
     };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (strcmp(methods[i], method) == 0)

@@ -1,0 +1,62 @@
+/* Conventions that are known and not decoded: they are named, and their codes are no numbers. */
+#include "support.h"
+
+#include "make.h"
+#include "safetensors_bytes.h"
+
+typedef struct named {
+    const char *convention, *header;    /* of 96 bytes of data */
+} named;
+
+static void what_is_not_decoded_is_named(void)
+{
+#define ENTRY(name, type, shape, from, to) \
+    "\"a." name "\":{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":[" from "," to "]}"
+    static const named all[] = {
+        { "Marlin",
+          "{" ENTRY("B", "I32", "[2,8]", "0", "64") "," ENTRY("s", "F16", "[2,8]", "64", "96") "}" },
+        { "Marlin 2:4 (compressed-tensors)",
+          "{" ENTRY("weight_packed", "I32", "[1,8]", "0", "32") ","
+          ENTRY("scale_packed", "F16", "[2,8]", "32", "64") ","
+          ENTRY("meta", "I16", "[2,8]", "64", "96") "}" },
+        { "EXL3",
+          "{" ENTRY("trellis", "I16", "[1,1,16]", "0", "32") "," ENTRY("suh", "F16", "[16]", "32", "64") ","
+          ENTRY("svh", "F16", "[16]", "64", "96") "}" },
+        { "AQLM",
+          "{" ENTRY("codes", "I8", "[8,4]", "0", "32") "," ENTRY("codebooks", "F16", "[16]", "32", "64") ","
+          ENTRY("scales", "F16", "[16]", "64", "96") "}" },
+        { "VPTQ",
+          "{" ENTRY("indices", "I32", "[4,4]", "0", "64") ","
+          ENTRY("centroids", "F16", "[16]", "64", "96") "}" },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        size_t n;
+        uint8_t *bytes = make_file(all[i].header, 96, &n);
+        tn_file *f;
+        tn_view *view;
+        tn_error err = { .text = "" };
+        put_bytes("model.safetensors", bytes, n);
+        free(bytes);
+        f = open_file("model.safetensors");
+        for (size_t k = 0; k < tn_file_count(f); k++) {
+            const tn_tensor *t = tn_file_tensor(f, k);
+            const char *found = tn_file_convention(f, t);
+            if (!found || strcmp(found, all[i].convention) != 0)
+                fail_msg("%s: expected %s but found %s", t->name, all[i].convention,
+                         found ? found : "nothing");
+            CHECK(tn_view_open(f, t, &view, NULL) == TN_OK);
+            CHECK(tn_view_add_values(&view, TN_FLOAT64, &err) == TN_ERR_UNSUPPORTED);
+            tn_view_close(view);
+            CHECK(strstr(err.text, all[i].convention) && err.reason == TN_REASON_RAW_CODES);
+        }
+        tn_close(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(what_is_not_decoded_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
