@@ -32,14 +32,17 @@ for case in modelopt_nvfp4 ct_int4_g64_asym fp8_block128 awq_gemm_g128 mlx_4bit_
     model $case
     t convert -q model/model.safetensors out.npz --force --cast f32
 done
-for case in modelopt_int4_awq refuse_orphan refuse_unknown; do
+for case in refuse_orphan refuse_unknown; do
     model $case
     t convert model/model.safetensors out.zt --cast f32
 done
-model modelopt_int4_awq
+model refuse_orphan
 t convert model/model.safetensors part.zt --only '*.weight_scale'
 t export-c model/model.safetensors --plan --only '*.weight_scale'
 tenon stats model/model.safetensors --only '*.weight_scale' >/dev/null
+model modelopt_int4_awq
+t convert -q model/model.safetensors awq.safetensors --cast f32
+t ls awq.safetensors
 model bnb_nf4
 t ls model/model.safetensors
 t convert -q model/model.safetensors nf4.zt

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/vector.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,8 @@ typedef struct finding {
     const tn_tensor **made;     /* tensors that several entries become */
     size_t      nmade, cap;
     tn_names    made_names;
+    const char *input_scale;    /* the first entry that multiplies the inputs of a layer, or NULL */
+    size_t      input_scales;
 } finding;
 
 static unsigned type_set(tn_dtype dtype)
@@ -109,26 +112,54 @@ static tn_status find_parts(finding *f, const tn_convention *row, const tn_tenso
     return TN_OK;
 }
 
-/* Sets found->why if an entry changes the values of the weight in a way that is not read. */
+/* An entry of the module whose weight begins with `first`, or NULL. */
+static tn_status find_beside(finding *f, const tn_convention *row, const tn_tensor *first, const char *suffix,
+                             const tn_tensor **entry, tn_error *err)
+{
+    const char *name = part_name(f, first->name, strlen(first->name) - strlen(row->parts[0].suffix), suffix);
+    TN_NEED(name, err);
+    *entry = tn_file_find(f->file, name);
+    return TN_OK;
+}
+
+/* Sets found->why if an entry changes the values of the weight. */
 static tn_status find_change(finding *f, const tn_convention *row, const tn_tensor *first, tn_packed *found,
                              tn_error *err)
 {
-    static const struct { const char *suffix, *why; } changes[] = {
-        { ".pre_quant_scale", "the columns of the weight are to be multiplied by" },
-        { "_pre_quant_scale", "the columns of the weight are to be multiplied by" },
-        { ".svdquant_lora_a", "to the weight is to be added the product with" },
-    };
-    size_t n = strlen(first->name) - strlen(row->parts[0].suffix);
-    for (size_t i = 0; i < sizeof changes / sizeof *changes && !found->why; i++) {
-        const char *name = part_name(f, first->name, n, changes[i].suffix);
-        TN_NEED(name, err);
-        if (!tn_file_find(f->file, name))
+    const tn_tensor *entry;
+    TN_TRY(find_beside(f, row, first, ".svdquant_lora_a", &entry, err));
+    if (!entry)
+        return TN_OK;
+    found->why = tn_arena_printf(&f->file->arena, "to the weight is to be added the product with %s, "
+                                 "which this version does not do", tn_quote_z(entry->name).text);
+    TN_NEED(found->why, err);
+    return TN_OK;
+}
+
+/* Counts entries that multiply the inputs of a layer: they are tensors of their own. */
+static tn_status count_input_scale(finding *f, const tn_convention *row, const tn_tensor *first, tn_error *err)
+{
+    static const char *const suffixes[] = { ".pre_quant_scale", "_pre_quant_scale" };
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        const tn_tensor *entry;
+        TN_TRY(find_beside(f, row, first, suffixes[i], &entry, err));
+        if (!entry)
             continue;
-        found->why = tn_arena_printf(&f->file->arena, "%s %s, which this version does not do", changes[i].why,
-                                     tn_quote_z(name).text);
-        TN_NEED(found->why, err);
+        if (!f->input_scales++)
+            f->input_scale = entry->name;
     }
     return TN_OK;
+}
+
+/* Values of the weights alone would be wrong without them. */
+static void warn_of_input_scales(const finding *f)
+{
+    char line[300], more[40] = "";
+    if (f->input_scales > 1)
+        snprintf(more, sizeof more, " and %zu more", f->input_scales - 1);
+    snprintf(line, sizeof line, "tensor %s%s: multiplies the inputs of its layer; it is kept as it is, and is "
+             "not part of the weight", tn_quote_z(f->input_scale).text, more);
+    tn_file_keep_warning(f->file, line);
 }
 
 static const char *made_name(const void *owner, size_t i)
@@ -158,6 +189,7 @@ static tn_status unpack(finding *f, const tn_convention *row, const tn_tensor *c
     TN_TRY(find_change(f, row, parts[0], found, err));
     if (found->why)
         return TN_OK;
+    TN_TRY(count_input_scale(f, row, parts[0], err));
     TN_TRY(tn_unpack(&u, &found->tensor, err));
     const tn_tensor *same = found->tensor ? tn_file_find(f->file, found->tensor->name) : NULL;
     for (unsigned k = 0; k < TN_CONVENTION_PARTS && same; k++)
@@ -264,6 +296,8 @@ static tn_status find_all(finding *f, tn_error *err)
         TN_TRY(find_packed(f, &file->tensors[i], err));
     for (size_t i = 0; i < file->count; i++)
         TN_TRY(suspect(f, &file->tensors[i], err));
+    if (f->input_scales)
+        warn_of_input_scales(f);
     return TN_OK;
 }
 

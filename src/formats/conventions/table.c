@@ -56,8 +56,7 @@ static const tn_convention conventions[] = {    /* of several that fit the first
     { "NVFP4 (ComfyUI)", "comfyui", 0,
       { WEIGHT(U8), SCALE(F8), { ".weight_scale_2", FLOAT, NEEDED, 0 } }, NULL, tn_unpack_comfy_nvfp4 },
     { "NVFP4 (ModelOpt)", NULL, 0,
-      { WEIGHT(U8), SCALE(F8), { ".weight_scale_2", FLOAT, NEEDED, 0 },
-        { ".pre_quant_scale", FLOAT, OPTIONAL, 0 } }, NULL, tn_unpack_nvfp4 },
+      { WEIGHT(U8), SCALE(F8), { ".weight_scale_2", FLOAT, NEEDED, 0 } }, NULL, tn_unpack_nvfp4 },
     { "NVFP4 (ModelOpt)", NULL, 0,      /* merged experts */
       { { "", U8, SIGN, 3 }, { "_weight_scale", F8, SIGN, 0 },
         { "_weight_scale_2", FLOAT, NEEDED, 0 } }, NULL, tn_unpack_nvfp4 },
@@ -106,7 +105,7 @@ static const tn_convention conventions[] = {    /* of several that fit the first
       { WEIGHT(I8), SCALE(FLOAT), { ".weight_zero_point", I8, OPTIONAL, 0 } }, NULL, tn_unpack_int8 },
     { "MXFP4 (Quark)", NULL, 0, { WEIGHT(U8), SCALE(U8 | E8M0) }, NULL, tn_unpack_mxfp4 },
     { "INT4 AWQ (ModelOpt)", "modelopt", 0,
-      { WEIGHT(U8), SCALE(FLOAT), { ".pre_quant_scale", FLOAT, OPTIONAL, 0 } }, NULL, tn_unpack_int4_awq },
+      { WEIGHT(U8), SCALE(FLOAT) }, NULL, tn_unpack_int4_awq },
     { "BitNet", "bitnet", 0, { WEIGHT(U8), SCALE(FLOAT) }, NULL, tn_unpack_bitnet },
     { NULL, NULL, 0, { WEIGHT(U8), SCALE(FLOAT) }, NULL, NULL },
 
