@@ -137,7 +137,8 @@ static tn_status find_change(finding *f, const tn_convention *row, const tn_tens
 }
 
 /* Counts entries that multiply the inputs of a layer: they are tensors of their own. */
-static tn_status count_input_scale(finding *f, const tn_convention *row, const tn_tensor *first, tn_error *err)
+static tn_status count_input_scale(finding *f, const tn_convention *row, const tn_tensor *first,
+                                   tn_error *err)
 {
     static const char *const suffixes[] = { ".pre_quant_scale", "_pre_quant_scale" };
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
@@ -157,8 +158,9 @@ static void warn_of_input_scales(const finding *f)
     char line[300], more[40] = "";
     if (f->input_scales > 1)
         snprintf(more, sizeof more, " and %zu more", f->input_scales - 1);
-    snprintf(line, sizeof line, "tensor %s%s: multiplies the inputs of its layer; it is kept as it is, and is "
-             "not part of the weight", tn_quote_z(f->input_scale).text, more);
+    snprintf(line, sizeof line,
+             "tensor %s%s: multiplies the inputs of its layer; it is kept as it is, and is not part of the weight",
+             tn_quote_z(f->input_scale).text, more);
     tn_file_keep_warning(f->file, line);
 }
 
