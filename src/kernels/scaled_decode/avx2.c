@@ -35,6 +35,14 @@ static inline vu words(const void *p, unsigned width)
     return width == 1 ? (vu)_mm256_cvtepu16_epi32(_mm_loadu_si128(p)) : (vu)_mm256_loadu_si256(p);
 }
 
+#include "kernels/scaled_decode/halves_x86.h"
+
+static inline void widen_halves(vf v[2], __m256i halves)
+{
+    v[0] = (vf)_mm256_cvtph_ps(_mm256_castsi256_si128(halves));
+    v[1] = (vf)_mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
+}
+
 /* ---- packed codes ---- */
 
 static size_t unpack_nibbles(uint8_t *codes, const uint8_t *packed, size_t n)

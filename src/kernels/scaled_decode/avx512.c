@@ -33,6 +33,13 @@ static inline vu words(const void *p, unsigned width)
     return width == 1 ? (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)) : (vu)_mm512_loadu_si512(p);
 }
 
+#include "kernels/scaled_decode/halves_x86.h"
+
+static inline void widen_halves(vf v[1], __m256i halves)
+{
+    v[0] = (vf)_mm512_cvtph_ps(halves);
+}
+
 /* ---- packed codes ---- */
 
 /* Unpacks eight codes into the bytes of a quadword, from the `bits` bytes that hold them. */

@@ -14,6 +14,7 @@
  *   eight(p)           8 floats, repeated
  *   eights(p, k)       group k[0] of 8 floats, then group k[1] and so on
  *   gather(p, index)   floats of a table
+ *   halves_x86.h, widen_halves(v, h)       HALVES float16 as floats
  *   expand_word(y, slots, mask, step)  expands 64 elements with a full mask; `step` slots per 16 elements
  *   unpack, stream     see tn_decode_kernels */
 #include "kernels/scaled_decode/table.h"
@@ -279,6 +280,52 @@ DECODE(looked_up_in_two_8, LOOKED_UP_IN_TWO, 0)
 DECODE(computed_8, TN_DECODE_FINITE, 0)
 #include "kernels/scaled_decode/list.h"
 
+/* Decodes whole groups of HALVES codes that have one level; returns how many codes. */
+INLINE size_t decode_halves(float *restrict y, const uint8_t *restrict codes, size_t n,
+                            const tn_decode_number *c, const tn_decode_levels *l)
+{
+    const half_rules h = half_rules_of(c);
+    const vf base = every_f(h.base);
+    size_t i = 0, whole = n / HALVES * HALVES;
+    for (size_t at = 0; i < whole; at++) {
+        size_t end = l->each < whole - i ? i + l->each : whole;
+        const vf scale = every_f(l->scale[at]);
+        for (; i < end; i += HALVES) {
+            vf v[HALVES / LANES];
+            widen_halves(v, halves_of(codes + i, &h));
+            for (unsigned k = 0; k < HALVES / LANES; k++) {
+                v[k] = v[k] * base * scale;
+                put(y + i + k * LANES, (vf)pick(nans(v[k]), every_u(QUIET), (vu)v[k]));
+            }
+        }
+    }
+    return i;
+}
+
+/* The rest, and numbers that float16 has not. */
+INLINE void decode_by_halves(float *restrict y, const uint8_t *restrict codes, size_t n,
+                             const tn_decode_number *number, const tn_decode_levels *levels,
+                             tn_decode_fn others)
+{
+    const tn_decode_number c = *number;
+    const tn_decode_levels l = *levels;
+    if (l.each < HALVES || !has_halves(&c)) {
+        others(y, codes, n, number, levels);
+        return;
+    }
+    size_t done = decode_halves(y, codes, n, &c, &l);
+    tn_decode_levels last = levels_from(&l, done / l.each);
+    last.each = HALVES;         /* at least as many as are left */
+    if (done < n)
+        others(y + done, codes + done, n - done, number, &last);
+}
+
+static void topped_by_halves(float *restrict y, const uint8_t *restrict codes, size_t n,
+                             const tn_decode_number *number, const tn_decode_levels *levels)
+{
+    decode_by_halves(y, codes, n, number, levels, topped_8);
+}
+
 static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n,
                      const tn_decode_number *number, const tn_decode_levels *levels)
 {
@@ -288,10 +335,11 @@ static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n,
     else if (magnitudes_used <= 2 * LANES)
         looked_up_in_two_8(y, codes, n, number, levels);
     else
-        computed_8(y, codes, n, number, levels);
+        decode_by_halves(y, codes, n, number, levels, computed_8);
 }
 
 void LEVEL(tn_decode_kernels_init)(tn_decode_kernels *k)
 {
     *k = (tn_decode_kernels){ .decode = DECODERS, .unpack = unpack, .expand = expand, .stream = stream };
+    k->decode[TN_DECODE_TOPPED][0] = topped_by_halves;
 }
