@@ -1,7 +1,7 @@
 /* kernels/scaled_decode/halves_x86.h - floats of 8 bits or fewer by way of float16, 16 at a time.
  *
- * Their bits, moved to where float16 has them, are a number that is too small by a power of two; the processor
- * converts subnormal ones as well.  The level has defined vf and LANES. */
+ * Their bits, moved to where float16 has them, are a number that is too small by a power of two; the
+ * processor converts subnormal ones as well.  The level has defined vf and LANES. */
 enum { HALVES = 16, HALF_BIAS = 15, HALF_EXPONENT = 5 };
 
 typedef struct half_rules {
