@@ -158,7 +158,8 @@ static void warn_of_input_scales(const finding *f)
     char line[300], more[40] = "";
     if (f->input_scales > 1)
         snprintf(more, sizeof more, " and %zu more", f->input_scales - 1);
-    snprintf(line, sizeof line, "tensor %s%s: multiplies the inputs of its layer; it stays a tensor of its own",
+    snprintf(line, sizeof line,
+             "tensor %s%s: multiplies the inputs of its layer; it stays a tensor of its own",
              tn_quote_z(f->input_scale).text, more);
     tn_file_keep_warning(f->file, line);
 }
