@@ -9,6 +9,7 @@
 #include "ui/standard.h"
 #include "ui/table.h"
 #include "ui/text.h"
+#include "ui/together.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -240,9 +241,13 @@ static void say_result(const job *j, const tn_convert_result *result, double sec
             out("%s exists: --force replaces it\n", path);
         return;
     }
-    if (o->quiet)
+    if (o->quiet || o->plans)
         return;
     out_flush();                /* the report comes first */
+    if (o->together && result->tensors == 0) {
+        fprintf(stderr, "%s: %s, made by other processes\n", path, human_size(result->bytes_out).s);
+        return;
+    }
     fprintf(stderr, "%s: %s, %s -> %s in %.2f s (%s/s)\n", path, counted(result->tensors, "tensor").s,
             human_size(result->bytes_in).s, human_size(result->bytes_out).s, seconds,
             human_size((uint64_t)((double)result->bytes_in / (seconds > 1e-6 ? seconds : 1e-6))).s);
@@ -302,6 +307,7 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
         .strict = o->strict,
         .map = o->map,
         .metadata_from = o->metadata_from,
+        .piece_size = o->piece_size,
         .plan = o->dry_run ? plan_row : NULL,
         .quantized = o->report ? report_row : NULL,
         .progress = progress_step,
@@ -329,6 +335,10 @@ static tn_status run_convert(const job *j, const tn_file *file, tn_convert_optio
 {
     const char *path = output_of(j->o);
     tn_create_options create = *options->create;
+    if (j->o->plans)
+        return convert_plan(j->o, file, options, result, err);
+    if (j->o->together)
+        return convert_together(j->o, file, options, result, err);
     if (!is_standard(path))
         return tn_convert(file, path, options, result, err);
     create.to_fd = true;
@@ -369,7 +379,8 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
         say_lost(&j.lost);
     if (o->json) {
         json_error_field(NULL, status == TN_OK ? NULL : &err);
-        json_result(&j, &result, seconds);
+        if (!o->plans)
+            json_result(&j, &result, seconds);
         json_close('}');
         json_end();
     } else if (status == TN_OK) {
@@ -386,6 +397,15 @@ static int check_options(const opts *o)
     if (o->report && o->dry_run)
         return usage_error(o->command, "--report needs a conversion, and --dry-run writes nothing "
                                       "(\"tenon compare-types\" reports without writing)");
+    if (o->report && (o->together || o->plans))
+        return usage_error(o->command, "--report is of one process: leave out --together (\"tenon "
+                                      "compare-types\" reports without writing)");
+    const char *of_many = first_given(o, OPTIONS(OPT_WORK, OPT_RANKS, OPT_PIECE_SIZE));
+    if (!o->together && !o->plans && of_many)
+        return usage_error(o->command, "--%s needs --together", of_many);
+    if (is_standard(output_of(o)) && (o->together || o->plans))
+        return usage_error(o->command,
+                           "standard output (-) cannot be written by several processes: name a file");
     if (!is_standard(output_of(o)))
         return EXIT_DONE;
     if (!o->to)
@@ -452,6 +472,13 @@ static int convert(const opts *o, bool must_quantize)
 
 static int run(const opts *o) { return convert(o, false); }
 
+static int plan(const opts *o)
+{
+    opts planned = *o;
+    planned.plans = true;
+    return convert(&planned, false);
+}
+
 static int quantize(const opts *o) { return convert(o, true); }
 
 /* Values are what is left of a tensor in dense form. */
@@ -465,10 +492,10 @@ static int dequantize(const opts *o)
 
 #define ACCEPTED                                                                                           \
     OPTIONS(OPTS_RULES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_SHAPES, OPTS_NAMES, OPTS_OUTPUT, OPTS_INPUT,       \
-            OPT_RAW, OPT_STRICT, OPT_JOBS, OPT_DRY_RUN, OPT_FORCE, OPT_QUIET, OPT_JSON)
+            OPT_RAW, OPT_STRICT, OPTS_TOGETHER, OPT_JOBS, OPT_DRY_RUN, OPT_FORCE, OPT_QUIET, OPT_JSON)
 #define EXPLAINED_ELSEWHERE                                                                                \
     OPTIONS(OPT_EXCLUDE, OPT_RENAME, OPT_RECIPE, OPT_PAD, OPTS_SHAPES, OPTS_NAMES, OPTS_CASTS,              \
-            OPTS_QUANTIZE, OPTS_DETAILS, OPTS_INPUT, OPT_RAW, OPT_STRICT)
+            OPTS_QUANTIZE, OPTS_DETAILS, OPTS_INPUT, OPT_RAW, OPT_STRICT, OPTS_TOGETHER)
 /* "tenon help quantize" explains OPTS_QUANTIZE. */
 
 const command cmd_convert = {
@@ -485,8 +512,26 @@ const command cmd_convert = {
     .max_files = SIZE_MAX,
     .accepts = ACCEPTED,
     .elsewhere = EXPLAINED_ELSEWHERE,
-    .topics = "rules|cast|datatypes|shapes|layouts|sparse|output|input",
+    .topics = "rules|cast|shapes|layouts|sparse|output|input|together",
     .run = run,
+};
+
+const command cmd_plan = {
+    .name = "plan",
+    .operands = "IN... OUT",
+    .summary = "Plan a conversion for many processes, and write nothing yet.",
+    .about = "Makes the folder OUT.tenon with the plan, for \"tenon run\" and \"tenon finish\".\n"
+             "Takes all options of convert.  If the folder is there, the plan must be the same.",
+    .example = "  $ tenon plan in.safetensors out.zt --cast mxfp4",
+    .min_files = 2,
+    .max_files = SIZE_MAX,
+    .accepts = OPTIONS(OPTS_RULES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_SHAPES, OPTS_NAMES, OPTS_OUTPUT,
+                       OPTS_INPUT, OPT_RAW, OPT_STRICT, OPT_WORK, OPT_PIECE_SIZE, OPT_JOBS, OPT_FORCE,
+                       OPT_QUIET, OPT_JSON),
+    .elsewhere = OPTIONS(OPTS_RULES, OPTS_SHAPES, OPTS_NAMES, OPTS_CASTS, OPTS_QUANTIZE, OPTS_OUTPUT,
+                         OPTS_INPUT, OPT_RAW, OPT_STRICT),
+    .topics = "together|rules|cast|output|input",
+    .run = plan,
 };
 
 const command cmd_quantize = {
@@ -500,7 +545,8 @@ const command cmd_quantize = {
     .max_files = SIZE_MAX,
     .accepts = ACCEPTED,
     .elsewhere = OPTIONS(OPT_EXCLUDE, OPT_RENAME, OPT_RECIPE, OPT_PAD, OPT_LAYOUT, OPT_FORM, OPTS_SHAPES,
-                         OPTS_NAMES, OPTS_CASTS, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_STRICT, OPT_JOBS),
+                         OPTS_NAMES, OPTS_CASTS, OPTS_OUTPUT, OPTS_INPUT, OPT_RAW, OPT_STRICT, OPT_JOBS,
+                         OPTS_TOGETHER),
     .topics = "datatypes|rules|cast|output|input",
     .run = quantize,
 };

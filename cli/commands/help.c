@@ -10,6 +10,7 @@ const command *const commands[] = {
     &cmd_ls,         &cmd_show,      &cmd_stats,         &cmd_verify, &cmd_convert,    &cmd_quantize,
     &cmd_dequantize, &cmd_export_c,  &cmd_compare_types, &cmd_report, &cmd_diff,       &cmd_meta,
     &cmd_describe,   &cmd_check,     &cmd_serve,         &cmd_attach, &cmd_compliance, &cmd_device,
+    &cmd_plan,       &cmd_run,       &cmd_finish,        &cmd_abandon,
     &cmd_uploads,    &cmd_formats,   &cmd_types,         &cmd_datatypes, &cmd_version,  &cmd_help,
     NULL
 };

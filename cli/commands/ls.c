@@ -6,6 +6,7 @@
 #include "ui/open_file.h"
 #include "ui/table.h"
 #include "ui/text.h"
+#include "ui/together.h"
 #include "ui/tree.h"
 
 #include <stdio.h>
@@ -382,6 +383,9 @@ static int list(const opts *o, const char *path, bool *listed)
 {
     tn_file *file;
     tn_error err = { .status = TN_OK };
+    int code;
+    if (list_work(o, path, listed, &code))
+        return code;
     if (open_path(o, path, &file, &err) != TN_OK) {
         bool behind = *listed;
         int failed = document_list(o, path, listed, &err);
@@ -391,7 +395,7 @@ static int list(const opts *o, const char *path, bool *listed)
     }
     say_warnings(path, file);
     list_heading(o, path, listed);
-    int code = list_file(o, path, file);
+    code = list_file(o, path, file);
     tn_close(file);
     return code;
 }

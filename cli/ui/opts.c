@@ -1,5 +1,6 @@
 /* cli/ui/opts.c - the option table, parsing, help. */
 #include "ui/opts.h"
+#include "ui/ranks.h"
 #include "ui/standard.h"
 #include "ui/url.h"
 
@@ -256,6 +257,25 @@ static bool take_level(opts *o, const option_row *row, const char *value)
         return false;
     o->compliance = (int)level;
     return true;
+}
+
+/* R/N, counted from 0. */
+static bool take_ranks(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    return parse_ranks(value, &o->rank, &o->ranks);
+}
+
+/* I or I-J. */
+static bool take_piece(opts *o, const option_row *row, const char *value)
+{
+    size_t digits = strspn(value, "0123456789"), more;
+    if (!digits || digits > 9)
+        return false;
+    more = value[digits] == '-' ? strspn(value + digits + 1, "0123456789") : 0;
+    if (value[digits] == '-' && (!more || more > 9 || value[digits + 1 + more]))
+        return false;
+    return (value[digits] == '-' || !value[digits]) && take_list(o, row, value);
 }
 
 static bool take_mli(opts *o, const option_row *row, const char *value)
@@ -552,6 +572,15 @@ static const option_row rows[OPT_COUNT] = {
                     FIELD(abort), 0 },
     [OPT_OLDER_THAN] = { "older-than", "TIME", "a time such as 90m, 12h or 7d",
                          "only those begun before: 90m, 12h, 7d", take_time, FIELD(older_than), 0 },
+    [OPT_TOGETHER] = { "together", NULL, NULL, "share the work with processes of the same command", take_flag,
+                       FIELD(together), 0 },
+    [OPT_WORK] = { "work", "DIR", "a path", "work folder (default: OUT.tenon)", take_path, FIELD(work), 0 },
+    [OPT_RANKS] = { "ranks", "R/N", "R/N with R from 0 to N - 1",
+                    "this is process R of N (default: the launcher's)", take_ranks, 0, 0 },
+    [OPT_PIECE] = { "piece", "I[-J]", "a number from 0, or two with a dash", "only these pieces (repeatable)",
+                    take_piece, FIELD(pieces), 0 },
+    [OPT_PIECE_SIZE] = { "piece-size", "SIZE", A_SIZE, "about so many bytes in a piece (default: 64M)",
+                         take_size, FIELD(piece_size), 0 },
     [OPT_STAMP] = { "stamp", NULL, NULL, "end the page with the time and Tenon's version", take_flag,
                     FIELD(stamp), 0 },
     [OPT_HELP] = { "help", NULL, NULL, "print this help", take_flag, FIELD(help), 'h' },
@@ -723,7 +752,7 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
 }
 
 static const size_t lists[] = { FIELD(only), FIELD(owned), FIELD(rename), FIELD(recipes), FIELD(binds),
-                                FIELD(changes), FIELD(file_changes) };
+                                FIELD(changes), FIELD(file_changes), FIELD(pieces) };
 enum { NLISTS = sizeof lists / sizeof *lists };
 
 static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + lists[i]); }

@@ -23,7 +23,8 @@ typedef enum opt_id {
     OPT_ALLOW_UNCHECKED,
     OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_QUIET,
     OPT_TRANSPOSE, OPT_RESHAPE, OPT_ADD, OPT_CONCAT, OPT_SPLIT, OPT_MAP, OPT_TEMPLATE,
-    OPT_AGAINST, OPT_STAMP, OPT_ABORT, OPT_OLDER_THAN, OPT_HELP, OPT_COUNT
+    OPT_AGAINST, OPT_STAMP, OPT_ABORT, OPT_OLDER_THAN, OPT_TOGETHER, OPT_WORK, OPT_RANKS, OPT_PIECE,
+    OPT_PIECE_SIZE,     OPT_HELP, OPT_COUNT
 } opt_id;
 
 /* A list of options, as commands and topics have them. */
@@ -38,6 +39,7 @@ typedef const opt_id *opt_list;
 #define OPTS_CASTS    OPT_ROUND, OPT_OVERFLOW, OPT_UNDERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX
 #define OPTS_QUANTIZE OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE, OPT_ROTATE, OPT_DIALECT, OPT_IMPORTANCE, \
                       OPT_REPORT
+#define OPTS_TOGETHER OPT_TOGETHER, OPT_WORK, OPT_RANKS, OPT_PIECE_SIZE
 #define OPTS_DETAILS  OPT_ALIGN, OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_OPTION, \
                       OPT_GRAPH, OPT_EXTERNAL
 #define OPTS_OUTPUT   OPT_TO, OPT_COMPRESS, OPT_CHECKSUM, OPTS_DETAILS
@@ -64,15 +66,18 @@ typedef enum sort_key { SORT_NONE, SORT_NAME, SORT_SIZE, SORT_TYPE, SORT_SHAPE }
 typedef struct opts {
     bool long_list, json, full, drop_metadata, drop_names, dry_run, force, quiet,
         ignore_metadata, sidecar, strict, report, help;
+    bool together, plans;       /* plans: the work folder is made, and nothing else */
     bool tree, binary, plan, raw, writable, in_place, verify, allow_unchecked, stamp, abort;
     const char *command;        /* its name */
     bool        given[OPT_COUNT];   /* options */
     const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket, *map, *metadata_from;
-    const char *against;
+    const char *against, *work; /* work: the folder */
+    uint32_t    rank, ranks;    /* of --ranks; ranks 0: not given */
+    text_list   pieces;         /* "I" or "I-J" */
     tn_mli_version mli;
     tn_io       io;
     unsigned    jobs;
-    uint64_t    align, shard_size, max_bytes, memory;
+    uint64_t    align, shard_size, piece_size, max_bytes, memory;
     uint64_t    older_than;     /* seconds; 0: any age */
     tn_keep     keep_encoding, keep_checksum;
     tn_encoding encoding;
@@ -117,7 +122,7 @@ extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_q
     cmd_export_c, cmd_compare_types, cmd_report, cmd_diff, cmd_meta, cmd_describe, cmd_check, cmd_serve,
     cmd_attach,
     cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version, cmd_uploads,
-    cmd_help;
+    cmd_help, cmd_plan, cmd_run, cmd_finish, cmd_abandon;
 
 extern const command *const commands[];     /* all, in the order of help; NULL after the last */
 

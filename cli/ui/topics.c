@@ -54,6 +54,25 @@ static const topic topics[] = {
                "cast back to a float type.  \"tenon export-c\" writes the result as C source.",
       .example = "  $ tenon convert in.safetensors out.zt --cast '*.bias=fx16' --cast '*=fx8'\n"
                  "  $ tenon convert in.safetensors out.zt --cast sa8,per=channel,axis=0" },
+    { .name = "together",
+      .also = "processes",
+      .summary = "How many processes make one conversion.",
+      .about = "Any number of processes that are given the same command with --together, on one\n"
+               "machine or on several that share a file system, divide it among themselves; the\n"
+               "last one publishes OUT.  They need not know of each other: mpirun, srun, a job\n"
+               "array, GNU parallel or two terminals may start them, at any time.\n\n"
+               "They meet in the folder OUT.tenon.  Each takes a piece (about 64 MiB), makes it\n"
+               "and records it.  If one is killed, the others take over its piece; if all are,\n"
+               "the same command goes on where they stopped.  OUT is the same, byte by byte, for\n"
+               "any number of processes, and appears whole or not at all.\n\n"
+               "The same in steps: \"tenon plan IN OUT\" makes the folder, \"tenon run OUT.tenon\"\n"
+               "makes pieces, \"tenon finish OUT.tenon\" publishes, \"tenon abandon OUT.tenon\"\n"
+               "removes it; \"tenon ls OUT.tenon\" says how far it is.\n\n"
+               "Where the file system has no locks that all processes see, that is said, and\n"
+               "pieces are dealt by rank: from --ranks, TENON_RANK and TENON_RANKS, or the\n"
+               "environment of the launcher.",
+      .options = OPTIONS(OPTS_TOGETHER, OPT_PIECE),
+      .example = "  $ mpirun -n 8 tenon convert --together in.safetensors out.zt --cast mxfp4" },
     { .name = "urls",
       .also = "remote",
       .summary = "How files that are elsewhere are named, read and written.",

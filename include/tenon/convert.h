@@ -150,6 +150,8 @@ typedef struct tn_convert_options {
                                      * any rule: "llama", or the path of a table (docs/maps.md); or NULL */
     const char        *metadata_from;       /* path of a file whose metadata the output gets, and then what
                                              * the input has besides; or NULL */
+    uint64_t           piece_size;  /* about how many bytes a piece writes: see tenon/plan.h; 0: 64 MiB. 
+                                     * What is written does not depend on it */
 } tn_convert_options;
 
 typedef struct tn_convert_result {

@@ -26,6 +26,7 @@
 #include <tenon/tensor.h>
 #include <tenon/version.h>
 #include <tenon/view.h>
+#include <tenon/work.h>
 #include <tenon/writer.h>
 
 #endif

@@ -175,7 +175,7 @@ tn_sink *tn_sink_new(void)
     tn_sink *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->fd = s->member.cached.fd = -1;
+    s->fd = s->member.cached.fd = s->shared = -1;
     s->folder = AT_FDCWD;
     pthread_mutex_init(&s->lock, NULL);
     return s;
@@ -286,6 +286,64 @@ tn_status tn_sink_open_memory(tn_buf *out, tn_sink **sink, tn_error *err)
     s->out = out;
     *sink = s;
     return TN_OK;
+}
+
+/* ---- sharing ---- */
+
+static tn_status check_shared(const tn_sink *s, int fd, tn_error *err)
+{
+    struct stat ours, theirs;
+    if (fstat(fd, &theirs) != 0 || !S_ISREG(theirs.st_mode))
+        return tn_fail(err, TN_ERR_CORRUPT, "a file of the work folder is no regular file");
+    if (fstat(s->folder, &ours) != 0 || ours.st_dev != theirs.st_dev)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "the work folder is on another file system than the output, "
+                       "whose files it is to hold");
+    return TN_OK;
+}
+
+tn_status tn_sink_share(tn_sink *s, int folder, const char *name, tn_error *err)
+{
+    if (s->out || s->nameless)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "several processes can only make a file together");
+    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return tn_fail_errno(err, errno, "cannot open a file of the work folder");
+    tn_status status = check_shared(s, fd, err);
+    if (!status && (s->shared = fcntl(folder, F_DUPFD_CLOEXEC, 0)) < 0)
+        status = tn_fail_errno(err, errno, "cannot open the work folder");
+    if (status) {
+        close(fd);
+        return status;
+    }
+    tn_leftover_remove(&s->leftover);
+    if (s->temp[0])
+        unlinkat(s->folder, s->temp, 0);
+    s->temp[0] = '\0';
+    close(s->fd);
+    s->fd = fd;
+    snprintf(s->shared_name, sizeof s->shared_name, "%s", name);
+    return TN_OK;
+}
+
+tn_status tn_sink_make_shared(tn_sink *s, int folder, const char *name, tn_error *err)
+{
+    int fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
+                    s->exists ? 0600 : 0666);
+    if (fd < 0)
+        return tn_fail_errno(err, errno, "cannot make a file of the work folder");
+    close(fd);
+    return TN_OK;
+}
+
+tn_status tn_sink_sync(tn_sink *sink, tn_error *err)
+{
+    int fd;
+    if (sink->out)
+        return TN_OK;
+    TN_TRY(tn_sink_hold(sink, &fd, err));
+    tn_status status = tn_sync_fd(fd) == 0 ? TN_OK : tn_fail_write(err, errno);
+    tn_sink_release(sink);
+    return status;
 }
 
 /* ---- writing ---- */
@@ -512,6 +570,8 @@ tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *so
 int tn_sink_link(tn_sink *s, int folder, const char *name)
 {
     char self[40];
+    if (s->shared >= 0)
+        return tn_sink_calls.linkat(s->shared, s->shared_name, folder, name, 0);
     snprintf(self, sizeof self, "/proc/self/fd/%d", s->fd);
     return tn_sink_calls.linkat(AT_FDCWD, self, folder, name, AT_SYMLINK_FOLLOW);
 }
@@ -548,6 +608,8 @@ int tn_rename_if_free(int from_folder, const char *from, int folder, const char 
 /* Two writers may race for the name: without `replace` the second one fails. */
 static tn_status give_name(tn_sink *s, tn_error *err)
 {
+    if (s->shared >= 0 && tn_is_named(s->folder, s->name, s->fd))
+        return TN_OK;           /* by another process, or by one that was killed then */
     if (s->temp[0] == '\0') {
         if (tn_sink_link(s, s->folder, s->name) == 0)
             return TN_OK;
@@ -690,5 +752,7 @@ void tn_sink_abandon(tn_sink *sink)
         close(sink->fd);
     if (sink->folder != AT_FDCWD)
         close(sink->folder);
+    if (sink->shared >= 0)
+        close(sink->shared);
     tn_sink_free(sink);
 }

@@ -43,6 +43,19 @@ bool tn_sink_replaces(const tn_sink *sink, const tn_identity *read, const char *
 /* Whether the file will be in the folder of `path`.  If `path` is a link, its target may be elsewhere. */
 bool tn_sink_is_beside(const tn_sink *sink, const char *path);
 
+/* Puts the bytes of a file sink that is still empty into the file `name` of `folder`, which is there
+ * already and may be written by other processes too.  Publishing gives that file a second name, the final
+ * one; it is no failure if the file has that name already.  Neither publishing nor abandoning takes the
+ * first name away. TN_ERR_UNSUPPORTED: the file is on another file system than the output, or the output
+ * is no file. */
+tn_status tn_sink_share(tn_sink *sink, int folder, const char *name, tn_error *err);
+
+/* Creates such a file, with the access that the sink's own file has. */
+tn_status tn_sink_make_shared(tn_sink *sink, int folder, const char *name, tn_error *err);
+
+/* Writes what was written to disk; until then a crash of the machine may lose it. */
+tn_status tn_sink_sync(tn_sink *sink, tn_error *err);
+
 /* Checks what tn_sink_expect() asked for.  To be called for all of several sinks before the first of them is
  * published. */
 tn_status tn_sink_check(const tn_sink *sink, tn_error *err);

@@ -41,6 +41,8 @@ struct tn_sink {
     char           *name;       /* final name in the folder; NULL for a member */
     char            temp[TN_TEMPORARY_NAME];    /* current name, or "" */
     tn_leftover     leftover;   /* of that */
+    int             shared;     /* folder of a file that other processes write to as well, or -1 */
+    char            shared_name[24];    /* of that file */
     bool            replace;
     bool            nameless;   /* a descriptor from the caller: publish gives it no name */
     bool            exists;     /* a file had the name when the sink was opened: `old` */

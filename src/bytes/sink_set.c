@@ -25,6 +25,7 @@ struct tn_sink_set {
     tn_place    like;           /* whose attributes the members get, if it exists */
     tn_lost     lost;           /* attributes that the members do not have */
     tn_listener listener;
+    bool        shared;         /* the members are files of `parking`, which others write to as well */
     tn_sink   **members;        /* NULL: freed */
     size_t      count, cap;
 };
@@ -162,6 +163,8 @@ static tn_status reopen(tn_cached_fd *cached, tn_error *err)
         s->fd = open_parked(s);
         if (s->fd < 0)
             status = tn_fail_write(err, errno);
+        else if (s->member.set->shared)
+            status = tn_sink_write_open(s, 0, s->member.head, s->member.head_size, err);
     }
     cached->fd = s->fd;
     return status;
@@ -285,16 +288,69 @@ tn_status tn_sink_set_add(tn_sink_set *set, tn_sink **sink, tn_error *err)
     return TN_OK;
 }
 
+tn_status tn_sink_set_make_shared(tn_sink_set *set, int folder, tn_error *err)
+{
+    tn_status status = TN_OK;
+    char name[NUMBER_SIZE];
+    for (size_t i = 0; i < set->count && !status; i++) {
+        number_name(set->members[i], name);
+        set->members[i]->exists = set->like.exists;
+        status = tn_sink_make_shared(set->members[i], folder, name, err);
+    }
+    return status;
+}
+
+/* It looks as if its file had been made and closed.  The attributes are given by whoever publishes. */
+static tn_status share_member(tn_sink_set *set, tn_sink *s, tn_error *err)
+{
+    char name[NUMBER_SIZE];
+    number_name(s, name);
+    if (fstatat(set->parking, name, &s->member.own, AT_SYMLINK_NOFOLLOW) != 0)
+        return tn_fail_errno(err, errno, "cannot open a file of the work folder");
+    if (!S_ISREG(s->member.own.st_mode))
+        return tn_fail(err, TN_ERR_CORRUPT, "a file of the work folder is no regular file");
+    s->folder = set->folder;
+    s->exists = set->like.exists;
+    s->member.created = s->member.parked = true;
+    return TN_OK;
+}
+
+tn_status tn_sink_set_share(tn_sink_set *set, int folder, tn_error *err)
+{
+    struct stat ours, theirs;
+    if (fstat(folder, &theirs) != 0 || fstat(set->folder, &ours) != 0 || ours.st_dev != theirs.st_dev)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "the work folder is on another file system than the output, "
+                       "whose files it is to hold");
+    set->parking = fcntl(folder, F_DUPFD_CLOEXEC, 0);
+    if (set->parking < 0)
+        return tn_fail_errno(err, errno, "cannot open the work folder");
+    set->shared = true;
+    for (size_t i = 0; i < set->count; i++)
+        TN_TRY(share_member(set, set->members[i], err));
+    return TN_OK;
+}
+
 void tn_sink_set_head(tn_sink *member, const void *head, size_t n)
 {
     member->member.head = head;
     member->member.head_size = n;
 }
 
-bool tn_sink_set_taken(const tn_sink_set *set, const char *name)
+/* Whether the shared file of a member has this name in the folder of the set: it was published before. */
+static bool has_name(const tn_sink *s, const char *name)
+{
+    struct stat here, there;
+    char number[NUMBER_SIZE];
+    const tn_sink_set *set = s->member.set;
+    number_name(s, number);
+    return set->shared && fstatat(set->folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(set->parking, number, &here, AT_SYMLINK_NOFOLLOW) == 0 && tn_same_file(&here, &there);
+}
+
+bool tn_sink_set_taken(const tn_sink_set *set, const tn_sink *member, const char *name)
 {
     struct stat st;
-    return fstatat(set->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    return fstatat(set->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !(member && has_name(member, name));
 }
 
 /* ---- publishing ---- */
@@ -308,6 +364,23 @@ static void lock_folder(tn_sink_set *set)
     set->locked = true;
 }
 
+/* Other members got the attributes when they were created. */
+static tn_status keep_shared(tn_sink *s, tn_error *err)
+{
+    tn_sink_set *set = s->member.set;
+    tn_lost lost = { .length = 0 };
+    int fd;
+    if (!set->like.exists)
+        return TN_OK;
+    TN_TRY(tn_sink_hold(s, &fd, err));
+    tn_status status = tn_attributes_keep((tn_replaced){ set->like.folder, set->like.name, &set->like.old },
+                                          fd, &lost, err);
+    tn_sink_release(s);
+    if (lost.length)
+        set->lost = lost;
+    return status;
+}
+
 static tn_status settle_member(const tn_sink_member *m, tn_error *err)
 {
     tn_sink *s = m->sink;
@@ -318,6 +391,8 @@ static tn_status settle_member(const tn_sink_member *m, tn_error *err)
     bool closed = s->member.created && !atomic_load(&s->member.dirty);
     if (s->member.problem)
         return tn_fail_write(err, s->member.problem);
+    if (s->member.set->shared)
+        TN_TRY(keep_shared(s, err));
     /* it is durable then: nothing to do, unless it has another size */
     if (closed && fstatat(s->member.set->parking, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
         (uint64_t)st.st_size == m->size)
@@ -346,7 +421,11 @@ static tn_status name_member(const tn_sink_member *m, bool replace, tn_error *er
     char number[NUMBER_SIZE];
     int result;
     number_name(s, number);
-    if (s->member.parked)
+    if (has_name(s, m->name))
+        result = 0;
+    else if (set->shared)
+        result = tn_sink_calls.linkat(set->parking, number, set->folder, m->name, 0);
+    else if (s->member.parked)
         result = tn_rename_if_free(set->parking, number, set->folder, m->name);
     else if (s->temp[0])
         result = tn_rename_if_free(set->folder, s->temp, set->folder, m->name);
@@ -357,7 +436,7 @@ static tn_status name_member(const tn_sink_member *m, bool replace, tn_error *er
         return tn_in_file(status, m->name, err);
     }
     s->member.named = true;
-    s->member.parked = false;
+    s->member.parked = set->shared;
     s->temp[0] = '\0';
     return TN_OK;
 }
@@ -414,7 +493,7 @@ tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, s
 
 tn_status tn_sink_set_check_old(const tn_sink_set *set, const tn_obsolete *old, tn_error *err)
 {
-    if (!tn_sink_set_taken(set, old->name))
+    if (!tn_sink_set_taken(set, NULL, old->name))
         return TN_OK;
     tn_status status = tn_identity_check(set->folder, old->name, &old->seen, err);
     return tn_in_file(status, old->name, err);
@@ -453,7 +532,7 @@ void tn_sink_drop_member(tn_sink *s)
     tn_leftover_remove(&s->leftover);
     if (s->temp[0])
         unlinkat(set->folder, s->temp, 0);
-    if (s->member.parked) {
+    if (s->member.parked && !set->shared) {
         number_name(s, number);
         unlinkat(set->parking, number, 0);
     }
@@ -472,10 +551,10 @@ void tn_sink_set_close(tn_sink_set *set)
     for (size_t i = 0; i < set->count; i++)
         tn_sink_abandon(set->members[i]);
     tn_leftover_remove(&set->leftover);
-    if (set->parking >= 0) {
+    if (set->parking >= 0 && !set->shared)
         unlinkat(set->folder, set->parking_name, AT_REMOVEDIR);
+    if (set->parking >= 0)
         close(set->parking);
-    }
     if (set->like.exists)
         close(set->like.folder);
     close(set->folder);

@@ -28,11 +28,18 @@ void tn_sink_set_limit(tn_sink_set *set, size_t limit);
 /* Adds a member, which belongs to the set. */
 tn_status tn_sink_set_add(tn_sink_set *set, tn_sink **sink, tn_error *err);
 
+/* Puts the bytes of all members, which are still empty, into files of `folder` that are there already,
+ * named by their numbers; see tn_sink_share().  To be called when all members are added. */
+tn_status tn_sink_set_share(tn_sink_set *set, int folder, tn_error *err);
+
+/* Creates these files; see tn_sink_make_shared(). */
+tn_status tn_sink_set_make_shared(tn_sink_set *set, int folder, tn_error *err);
+
 /* The first bytes of a member that is still empty; borrowed until the set is closed. */
 void tn_sink_set_head(tn_sink *member, const void *head, size_t n);
 
-/* Whether anything has this name in the folder. */
-bool tn_sink_set_taken(const tn_sink_set *set, const char *name);
+/* Whether anything has this name in the folder, but for the shared file of this member. */
+bool tn_sink_set_taken(const tn_sink_set *set, const tn_sink *member, const char *name);
 
 /* The final name and size of a member. */
 typedef struct tn_sink_member {

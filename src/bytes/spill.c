@@ -96,6 +96,14 @@ tn_status tn_spill_begin(tn_spill *s, uint64_t size, tn_error *err)
     return size ? TN_OK : open_source(s, err);
 }
 
+tn_status tn_spill_begin_in(tn_spill *s, int fd, uint64_t size, tn_error *err)
+{
+    tn_spill_free(s);
+    s->size = size;
+    TN_TRY(tn_sink_open_fd(fd, &s->sink, err));
+    return size ? TN_OK : open_source(s, err);
+}
+
 tn_status tn_spill_append(tn_spill *s, const void *bytes, size_t n, tn_error *err)
 {
     tn_error why;

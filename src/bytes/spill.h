@@ -23,6 +23,9 @@ tn_status tn_spill_make(tn_spill *spill, const char *beside, uint64_t size, tn_e
 /* Bytes that are written once, in order, and then read.  A file is not mapped. */
 tn_status tn_spill_begin(tn_spill *spill, uint64_t size, tn_error *err);
 
+/* The same in a file that is open, empty and stays the caller's. */
+tn_status tn_spill_begin_in(tn_spill *spill, int fd, uint64_t size, tn_error *err);
+
 /* At most `size` bytes in all; after the last of them there is a source. */
 tn_status tn_spill_append(tn_spill *spill, const void *bytes, size_t n, tn_error *err);
 

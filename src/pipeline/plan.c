@@ -573,7 +573,7 @@ static tn_status add_large(const tn_plan *c, pieces *all, const tn_piece *whole,
 {
     tn_piece *list = NULL;
     size_t n = 0;
-    tn_status status = tn_run_cut(&c->run, whole, tn_piece_bytes, &list, &n, err);
+    tn_status status = tn_run_cut(&c->run, whole, c->o.piece_size, &list, &n, err);
     for (size_t i = 0; i < n && !status; i++)
         status = add_piece(all, &list[i], err);
     free(list);
@@ -586,7 +586,7 @@ static tn_status add_small(const tn_plan *c, pieces *all, const tn_piece *one, t
     const tn_out_entry *entries = c->writer->entries;
     const uint32_t *first = c->writer->first_entry;
     tn_piece *last = all->count ? &all->list[all->count - 1] : NULL;
-    if (!last || last->nblocks || last->written + one->written > tn_piece_bytes ||
+    if (!last || last->nblocks || last->written + one->written > c->o.piece_size ||
         entries[first[last->first]].file != entries[first[one->first]].file)
         return add_piece(all, one, err);
     last->count++;
@@ -601,7 +601,8 @@ static tn_status make_pieces(tn_plan *c, tn_error *err)
     tn_status status = tn_run_place(c->writer, err);
     for (size_t i = 0; i < c->count && !status; i++) {
         const tn_piece one = cost_of(c, i);
-        status = one.written > tn_piece_bytes ? add_large(c, &all, &one, err) : add_small(c, &all, &one, err);
+        status = one.written > c->o.piece_size ? add_large(c, &all, &one, err) : add_small(c, &all, &one,
+                                                                                           err);
     }
     c->run.pieces = all.list;
     c->run.npieces = all.count;
@@ -653,79 +654,6 @@ static tn_status check_lost(const tn_plan *c, tn_error *err)
                      "it has %s, which the new file cannot hold", tn_quote_z(lost).text);
 }
 
-static const char *copy_text(tn_plan *c, const char *text)
-{
-    return text ? tn_arena_text(&c->arena, text, strlen(text)) : NULL;
-}
-
-static const char *const *copy_texts(tn_plan *c, const char *const *texts, size_t n)
-{
-    const char **copy = tn_arena_zalloc(&c->arena, n, sizeof *copy);
-    for (size_t i = 0; i < n && copy; i++)
-        if (!(copy[i] = copy_text(c, texts[i])))
-            return NULL;
-    return copy;
-}
-
-static const tn_rule *copy_rules(tn_plan *c, const tn_rule *rules, size_t n)
-{
-    tn_rule *copy = tn_arena_zalloc(&c->arena, n, sizeof *copy);
-    for (size_t i = 0; i < n && copy; i++) {
-        copy[i] = (tn_rule){ copy_text(c, rules[i].step), copy_text(c, rules[i].text) };
-        if ((rules[i].step && !copy[i].step) || (rules[i].text && !copy[i].text))
-            return NULL;
-    }
-    return copy;
-}
-
-static const tn_format_option *copy_format_options(tn_plan *c, const tn_format_option *options, size_t n)
-{
-    tn_format_option *copy = tn_arena_zalloc(&c->arena, n, sizeof *copy);
-    for (size_t i = 0; i < n && copy; i++) {
-        copy[i] = (tn_format_option){ copy_text(c, options[i].format), copy_text(c, options[i].key),
-                                      copy_text(c, options[i].value) };
-        if (!copy[i].format || !copy[i].key || !copy[i].value)
-            return NULL;
-    }
-    return copy;
-}
-
-static tn_status check_options(const tn_convert_options *o, tn_error *err)
-{
-    TN_TRY(tn_check_texts(o->only, o->nonly, "globs", err));
-    TN_TRY(tn_check_texts(o->rename, o->nrename, "names", err));
-    TN_GIVEN(o->rules || !o->nrules, "rules", err);
-    if ((unsigned)o->encoding > TN_CHOOSE || (unsigned)o->checksum > TN_CHOOSE)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected TN_KEEP or TN_CHOOSE but found another number");
-    return TN_OK;
-}
-
-/* A plan outlives the call: it has its own copy of everything. */
-static tn_status take_options(tn_plan *c, const tn_convert_options *options, tn_error *err)
-{
-    tn_convert_options *o = &c->o;
-    tn_create_options *create = &c->create;
-    TN_TRY(tn_take_options(TN_SIZED(tn_convert_options, quantized), o, options, err));
-    TN_TRY(tn_take_options(TN_SIZED(tn_create_options, nformat_options), create, o->create, err));
-    TN_TRY(check_options(o, err));
-    TN_TRY(tn_check_format_options(create, err));
-    const char *format = create->format, *defaults = o->cast_defaults, *map = o->map,
-               *metadata_from = o->metadata_from;
-    o->create = create;
-    o->map = copy_text(c, map);
-    o->metadata_from = copy_text(c, metadata_from);
-    o->only = copy_texts(c, o->only, o->nonly);
-    o->rename = copy_texts(c, o->rename, o->nrename);
-    o->rules = copy_rules(c, o->rules, o->nrules);
-    o->cast_defaults = copy_text(c, defaults);
-    create->format = copy_text(c, format);
-    create->format_options = copy_format_options(c, create->format_options, create->nformat_options);
-    bool good = o->only && o->rename && o->rules && create->format_options &&
-                !o->cast_defaults == !defaults && !create->format == !format && !o->map == !map &&
-                !o->metadata_from == !metadata_from;
-    return good ? TN_OK : tn_fail_nomem(err);
-}
-
 static tn_status make(tn_plan *c, int fd, tn_error *err)
 {
     TN_TRY(in_output(c, tn_writer_new(c->out_path, &c->create, c->o.dry_run, &c->writer, err), err));
@@ -740,7 +668,8 @@ static tn_status make(tn_plan *c, int fd, tn_error *err)
     c->run = (tn_run){ .in = c->in, .out = c->writer, .source = c->walk.tensors, .plans = c->plans,
                        .selection = &c->selection, .place = &c->place, .quiet = &c->quiet,
                        .in_path = c->in_path, .walk = &c->walk, .quantized = c->o.quantized,
-                       .lost = c->o.lost, .strict = c->o.strict, .context = c->o.context };
+                       .lost = c->o.lost, .strict = c->o.strict, .context = c->o.context,
+                       .part = -1 };
     TN_TRY(make_pieces(c, err));
     c->walk.total = tn_run_bytes(&c->run);
     return report_plan(c, err);
@@ -779,7 +708,7 @@ tn_status tn_plan_make_into(const tn_file *file, const char *path, int fd, const
     c->in = file;
     c->in_path = tn_file_path(file);
     c->out_path = tn_arena_text(&c->arena, path, strlen(path));
-    tn_status status = take_options(c, options, err);
+    tn_status status = tn_plan_take_options(c, options, err);
     if (status || !c->out_path) {
         tn_plan_free(c);
         return status ? status : tn_fail_nomem(err);
@@ -823,6 +752,18 @@ tn_status tn_plan_run_some(tn_plan *c, size_t first, size_t n, tn_error *err)
     return leave(&call, c, run_some(c, first, n, &call.why), err);
 }
 
+tn_status tn_plan_run_apart(tn_plan *c, size_t i, int part, tn_error *err)
+{
+    calling call;
+    enter(&call);
+    c->run.part = part;
+    tn_status status = check_indices(c, &c->run.pieces[i], &call.why);
+    if (!status)
+        status = tn_run_apart(&c->run, i, &call.why);
+    c->run.part = -1;
+    return leave(&call, c, status, err);
+}
+
 tn_status tn_plan_run(tn_plan *c, size_t i, tn_error *err)
 {
     TN_GIVEN(c, "a plan", err);
@@ -839,13 +780,19 @@ static tn_status check_made(const tn_plan *c, tn_error *err)
     return c->writer ? TN_OK : tn_fail(err, TN_ERR_ARGUMENT, "it is finished already");
 }
 
+void tn_plan_result(const tn_plan *c, tn_convert_result *result)
+{
+    *result = (tn_convert_result){ .tensors = c->count, .bytes_in = bytes_read(c) };
+}
+
 static tn_status finish(tn_plan *c, tn_convert_result *result, tn_error *err)
 {
     TN_TRY(in_output(c, tn_writer_seal(c->writer, err), err));
     TN_TRY(tn_file_settle_named(c->in, TN_OK, err));        /* before anything is published */
-    if (result)
-        *result = (tn_convert_result){ .tensors = c->count, .bytes_in = bytes_read(c),
-                                       .bytes_out = tn_writer_total(c->writer) };
+    if (result) {
+        tn_plan_result(c, result);
+        result->bytes_out = tn_writer_total(c->writer);
+    }
     if (c->o.dry_run)
         return TN_OK;
     tn_writer *done = c->writer;

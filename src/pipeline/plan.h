@@ -23,6 +23,7 @@ struct tn_plan {
     tn_plan_place       place, quiet;
     struct { const tn_tensor *source; tn_tensor_plan *plan; } recent[16];  /* others may be like these */
     size_t              count;      /* of those chosen tensors that are planned */
+    bool                is_shared;  /* processes with other working folders read it too: paths are absolute */
     tn_run              run;
 };
 
@@ -32,7 +33,7 @@ tn_status tn_plan_make_into(const tn_file *file, const char *path, int fd, const
 
 /* What a plan in a file is made anew from. */
 typedef struct tn_plan_head {
-    const char        *format, *tenon, *output, *container;
+    const char        *format, *tenon, *output, *container, *head;
     const char       **input;
     size_t             ninput;
     tn_open_options    open;
@@ -41,10 +42,31 @@ typedef struct tn_plan_head {
     const char       **only, **rename;
     tn_rule           *rules;
     tn_format_option  *format_options;
+    bool               is_shared;   /* set by the caller: see tn_plan */
 } tn_plan_head;
 
 /* Reads it from the JSON text of a plan; what it points to is in the arena and in the text. */
 tn_status tn_plan_read_head(const void *text, size_t n, tn_arena *arena, tn_plan_head *head, tn_error *err);
+
+/* Opens the input and makes the plan anew, which must be the text `saved` of the file `path`. */
+tn_status tn_plan_make_again(const tn_plan_head *head, tn_text saved, const char *path, tn_plan **plan,
+                             tn_error *err);
+
+/* The file that makes the output valid: the only one, or that which names the others. */
+const char *tn_plan_head_path(const tn_plan *plan);
+
+/* The plan as text, and whether it is the one that was saved: TN_ERR_CHANGED names the first difference. */
+tn_status tn_plan_write(const tn_plan *plan, tn_buf *text, tn_error *err);
+tn_status tn_plan_compare(const uint8_t *saved, size_t n, const tn_buf *made, tn_error *err);
+
+/* Makes piece i so that another process can place it, with an empty file for what has no place yet. */
+tn_status tn_plan_run_apart(tn_plan *plan, size_t i, int part, tn_error *err);
+
+/* Checks the options and copies them into the plan: plan_options.c. */
+tn_status tn_plan_take_options(tn_plan *plan, const tn_convert_options *options, tn_error *err);
+
+/* What finishing will tell, but for the size of the output. */
+void tn_plan_result(const tn_plan *plan, tn_convert_result *result);
 
 /* Bytes of a piece, about; tests make it small. */
 extern TN_RELRO uint64_t tn_piece_bytes;

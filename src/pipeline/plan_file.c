@@ -9,9 +9,12 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/version.h>
+#include <unistd.h>
 
 #define PLAN_FORMAT "tenon plan 1"
 
@@ -48,6 +51,7 @@ static const field fields[] = {
     CONVERT("choose_checksum", INT, checksum),
     CONVERT("in_order", BOOL, in_order),
     CONVERT("max_bytes", U64, max_bytes),
+    CONVERT("piece_size", U64, piece_size),
     CONVERT("raw_codes", BOOL, raw_codes),
     CONVERT("strict", BOOL, strict),
 };
@@ -84,6 +88,17 @@ static void put_fields(tn_buf *b, const tn_plan *p)
     tn_buf_puts(b, "},\n");
 }
 
+/* A path that leads to the file from any folder, if other processes are to read the plan. */
+static void put_path(tn_buf *b, const tn_plan *p, const char *path)
+{
+    char folder[PATH_MAX], whole[2 * PATH_MAX];
+    if (p->is_shared && *path && *path != '/' && !tn_is_url(path) && getcwd(folder, sizeof folder)) {
+        snprintf(whole, sizeof whole, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, path);
+        path = whole;
+    }
+    tn_json_put_z(b, path);
+}
+
 static void put_options(tn_buf *b, const tn_plan *p)
 {
     put_fields(b, p);
@@ -100,9 +115,12 @@ static void put_options(tn_buf *b, const tn_plan *p)
     tn_buf_puts(b, "],\n\"cast_defaults\":");
     tn_json_put_z(b, p->o.cast_defaults ? p->o.cast_defaults : "");
     tn_buf_puts(b, ",\n\"map\":");
-    tn_json_put_z(b, p->o.map ? p->o.map : "");
+    if (p->o.map && access(p->o.map, F_OK) == 0)
+        put_path(b, p, p->o.map);
+    else
+        tn_json_put_z(b, p->o.map ? p->o.map : "");
     tn_buf_puts(b, ",\n\"metadata_from\":");
-    tn_json_put_z(b, p->o.metadata_from ? p->o.metadata_from : "");
+    put_path(b, p, p->o.metadata_from ? p->o.metadata_from : "");
     tn_buf_puts(b, ",\n\"format_options\":[");
     for (size_t i = 0; i < p->create.nformat_options; i++) {
         const tn_format_option *o = &p->create.format_options[i];
@@ -147,7 +165,7 @@ static void put_inputs(tn_buf *b, const tn_plan *p)
     for (size_t i = 0; i < p->in->nshards; i++) {
         const tn_identity *id = tn_source_identity(p->in->shards[i].source);
         tn_buf_puts(b, i ? ",\n{\"path\":" : "\n{\"path\":");
-        tn_json_put_z(b, p->in->shards[i].path);
+        put_path(b, p, p->in->shards[i].path);
         tn_buf_printf(b, ",\"size\":%" PRIu64, tn_source_size(p->in->shards[i].source));
         const char *version = tn_source_version(p->in->shards[i].source);
         if (version) {
@@ -203,38 +221,50 @@ static const char *input_path(const tn_file *f, size_t i)
     return tn_file_shard_name(f->nmembers ? f->members[i] : f, 0);
 }
 
-static bool put_input(tn_buf *b, const tn_file *f)
+static bool put_input(tn_buf *b, const tn_plan *p)
 {
+    const tn_file *f = p->in;
     bool named = true;
     tn_buf_puts(b, "\"input\":[");
     for (size_t i = 0; i < f->nmembers || i == 0; i++) {
         named &= *input_path(f, i) != '\0';
         tn_buf_puts(b, i ? "," : "");
-        tn_json_put_z(b, input_path(f, i));
+        put_path(b, p, input_path(f, i));
     }
     tn_buf_puts(b, "],\n");
     return named;
 }
 
-static tn_status put_plan(tn_buf *b, const tn_plan *p, tn_error *err)
+const char *tn_plan_head_path(const tn_plan *p)
+{
+    const tn_writer *w = p->writer;
+    for (size_t i = 0; w && i < w->nfiles; i++)
+        if (!w->files[i].member && !w->files[i].memory && w->files[i].path)
+            return w->files[i].path;
+    return p->out_path;
+}
+
+tn_status tn_plan_write(const tn_plan *p, tn_buf *b, tn_error *err)
 {
     const tn_writer *w = p->writer;
     tn_buf_puts(b, "{\"format\":\"" PLAN_FORMAT "\",\n\"tenon\":");
     tn_json_put_z(b, tn_version());
     tn_buf_puts(b, ",\n");
-    if (!put_input(b, p->in) || !w)
+    if (!put_input(b, p) || !w)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a plan is saved before it is finished, and of files with names");
     tn_buf_puts(b, "\"input_format\":");
     tn_json_put_z(b, p->in->asked_format ? p->in->asked_format : "");
     tn_buf_puts(b, ",\n\"output\":");
-    tn_json_put_z(b, p->out_path);
+    put_path(b, p, p->out_path);
     tn_buf_puts(b, ",\n\"container\":");
     tn_json_put_z(b, w->format->info.name);
     tn_buf_puts(b, ",\n");
     put_options(b, p);
     put_inputs(b, p);
-    tn_buf_printf(b, "\"files\":%zu,\n\"parts\":[", w->nfiles);
+    tn_buf_printf(b, "\"files\":%zu,\n\"head\":", w->nfiles);
+    put_path(b, p, tn_plan_head_path(p));
+    tn_buf_puts(b, ",\n\"parts\":[");
     for (size_t i = 0; i < w->count; i++) {
         tn_buf_puts(b, i ? ",\n" : "\n");
         put_entry(b, p, &w->entries[i]);
@@ -254,7 +284,7 @@ tn_status tn_plan_save(const tn_plan *plan, const char *path, tn_error *err)
     tn_sink *sink;
     TN_GIVEN(plan, "a plan", err);
     TN_GIVEN(path, "a path", err);
-    tn_status status = put_plan(&b, plan, err);
+    tn_status status = tn_plan_write(plan, &b, err);
     if (!status)
         status = tn_sink_open(path, true, &sink, err);
     if (!status) {
@@ -382,7 +412,7 @@ static void take_member(tn_json *j, tn_text key, tn_plan_head *h)
         { "format", &h->format }, { "tenon", &h->tenon }, { "output", &h->output },
         { "input_format", &h->open.format },
         { "container", &h->container }, { "cast_defaults", &h->o.cast_defaults },
-        { "map", &h->o.map }, { "metadata_from", &h->o.metadata_from },
+        { "map", &h->o.map }, { "metadata_from", &h->o.metadata_from }, { "head", &h->head },
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (tn_text_is(key, texts[i].key)) {
@@ -448,33 +478,59 @@ static tn_quoted line_at(const uint8_t *text, size_t n, size_t from)
     return tn_quote((const char *)text + from, end ? (size_t)(end - text) - from : n - from);
 }
 
-static tn_status compare(const uint8_t *saved, size_t n, const tn_buf *made, tn_error *err)
+/* What a line of a plan is about, or NULL: it belongs to the line before it. */
+static const char *subject_of(const uint8_t *line, size_t n)
+{
+    static const struct { const char *keys, *subject; } subjects[] = {
+        { "\"tenon\"", "another version of Tenon has planned it" },
+        { "\"input\" \"input_format\" \"inputs\" \"index\"", "the input is not what it was" },
+        { "\"options\" \"only\" \"rename\" \"rules\" \"cast_defaults\" \"map\" \"metadata_from\" "
+          "\"format_options\"", "the options are not what they were" },
+        { "\"output\" \"container\" \"files\" \"head\" \"parts\" \"pieces\" \"checksum\"",
+         "another plan comes out" },
+    };
+    const uint8_t *colon = memchr(line, ':', n);
+    char key[24] = "";
+    size_t length = colon ? (size_t)(colon - line) : 0;
+    if (length < 3 || length >= sizeof key || *line != '"')
+        return NULL;
+    memcpy(key, line, length);
+    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
+        if (strstr(subjects[i].keys, key))
+            return subjects[i].subject;
+    return NULL;
+}
+
+tn_status tn_plan_compare(const uint8_t *saved, size_t n, const tn_buf *made, tn_error *err)
 {
     size_t same = 0, line = 0, number = 1;
+    const char *subject = "another plan comes out", *begun = NULL;
     while (same < n && same < made->size && saved[same] == made->data[same]) {
         if (saved[same++] == '\n') {
             line = same;
             number++;
+            begun = subject_of(saved + line, n - line);
+            subject = begun ? begun : subject;
         }
     }
     if (same == n && same == made->size)
         return TN_OK;
     enum { BEFORE = 30 };       /* bytes of the line that are the same, for the reader */
     size_t from = same - line > BEFORE ? same - BEFORE : line;
-    return tn_fail(err, TN_ERR_CHANGED, "input or options are not what they were: line %zu: expected %s but "
-                   "found %s", number, line_at(saved, n, from).text,
-                   line_at(made->data, made->size, from).text);
+    return tn_fail(err, TN_ERR_CHANGED, "%s: line %zu: expected %s but found %s", subject, number,
+                   line_at(saved, n, from).text, line_at(made->data, made->size, from).text);
 }
 
-static tn_status make_again(tn_file *file, const tn_plan_head *h, const uint8_t *saved, size_t n,
-                            tn_plan **plan, tn_error *err)
+static tn_status make_again(tn_file *file, const tn_plan_head *h, tn_text saved, tn_plan **plan,
+                            tn_error *err)
 {
     tn_plan *p = NULL;
     tn_buf made = { 0 };
     TN_TRY(tn_plan_make(file, h->output, &h->o, &p, err));
-    tn_status status = put_plan(&made, p, err);
+    p->is_shared = h->is_shared;
+    tn_status status = tn_plan_write(p, &made, err);
     if (!status)
-        status = compare(saved, n, &made, err);
+        status = tn_plan_compare((const uint8_t *)saved.ptr, saved.len, &made, err);
     tn_buf_free(&made);
     if (status) {
         tn_plan_free(p);
@@ -485,11 +541,27 @@ static tn_status make_again(tn_file *file, const tn_plan_head *h, const uint8_t 
     return TN_OK;
 }
 
+tn_status tn_plan_make_again(const tn_plan_head *h, tn_text saved, const char *path, tn_plan **plan,
+                             tn_error *err)
+{
+    tn_file *file = NULL;
+    tn_status status = tn_open_several(h->input, h->ninput, &h->open, &file, err);
+    if (h->ninput == 1)
+        tn_in_file(status, h->input[0], err);
+    if (!status) {
+        status = make_again(file, h, saved, plan, err);
+        if (status == TN_ERR_CHANGED)
+            tn_in_file(status, path, err);
+    }
+    if (status)
+        tn_close(file);
+    return status;
+}
+
 tn_status tn_plan_open(const char *path, tn_plan **plan, tn_error *err)
 {
     tn_source *source = NULL;
     tn_arena arena = { 0 };
-    tn_file *file = NULL;
     const uint8_t *text = NULL;
     tn_plan_head h = { 0 };
     TN_GIVEN(path, "a path", err);
@@ -503,18 +575,8 @@ tn_status tn_plan_open(const char *path, tn_plan **plan, tn_error *err)
     if (!status)
         status = tn_plan_read_head(text, (size_t)n, &arena, &h, err);
     status = tn_in_file(status, path, err);
-    if (!status) {
-        status = tn_open_several(h.input, h.ninput, &h.open, &file, err);
-        if (h.ninput == 1)
-            tn_in_file(status, h.input[0], err);
-    }
-    if (!status) {
-        status = make_again(file, &h, text, (size_t)n, plan, err);
-        if (status == TN_ERR_CHANGED)
-            tn_in_file(status, path, err);
-    }
-    if (status)
-        tn_close(file);
+    if (!status)
+        status = tn_plan_make_again(&h, (tn_text){ (const char *)text, (size_t)n }, path, plan, err);
     tn_arena_free(&arena);
     tn_source_close(source);
     return status;

@@ -469,7 +469,9 @@ static tn_status run_early(tn_engine *m, size_t i, tn_error *err)
 {
     tn_piece *p = &m->run->pieces[i];
     tn_status status = run_list(m, err);
-    if (!status)
+    if (!status && m->run->part >= 0)
+        status = tn_spill_begin_in(&p->waiting, m->run->part, unplaced_bytes(m, p), err);
+    else if (!status)
         status = tn_spill_begin(&p->waiting, unplaced_bytes(m, p), err);
     m->out->late = &p->waiting;
     if (!status)
@@ -679,6 +681,52 @@ tn_status tn_run_pieces(const tn_run *run, size_t first, size_t n, tn_error *err
             begin_again(run->out, &run->pieces[i]);
     close_engine(&m);
     return status;
+}
+
+/* ---- pieces of other processes ---- */
+
+tn_status tn_run_apart(const tn_run *run, size_t i, tn_error *err)
+{
+    tn_engine m = { .run = run, .out = run->out };
+    tn_status status = open_engine(&m, err);
+    if (!status) {
+        announce(run, i, 1);
+        status = unplaced_bytes(&m, &run->pieces[i]) ? run_early(&m, i, err) : add_piece(&m, i, err);
+    }
+    if (!status)
+        status = run_list(&m, err);
+    if (status)
+        begin_again(run->out, &run->pieces[i]);
+    close_engine(&m);
+    return status;
+}
+
+bool tn_run_waits(const tn_run *run, size_t i)
+{
+    const tn_engine m = { .run = run, .out = run->out };
+    return unplaced_bytes(&m, &run->pieces[i]) > 0;
+}
+
+void tn_run_forget(const tn_run *run, size_t i)
+{
+    tn_piece *p = &run->pieces[i];
+    begin_again(run->out, p);
+    tn_spill_free(&p->waiting);
+    free(p->blocks);
+    p->blocks = NULL;
+}
+
+tn_status tn_run_take(const tn_run *run, size_t i, tn_error *err)
+{
+    tn_engine m = { .run = run, .out = run->out };
+    tn_piece *p = &run->pieces[i];
+    uint8_t *window = p->waiting.source ? malloc(TN_WINDOW) : NULL;
+    tn_status status = TN_OK;
+    if (p->waiting.source)
+        status = window ? place_waiting(&m, p, window, err) : tn_fail_nomem(err);
+    free(window);
+    p->is_made = p->is_placed = !status;
+    return !status && p->nblocks ? join_pieces(&m, i, err) : status;
 }
 
 /* ---- cutting ---- */

@@ -37,6 +37,8 @@ typedef struct tn_run {
     tn_walk                *walk;           /* with tn_run_bytes() in its total */
     tn_piece               *pieces;         /* all of them */
     size_t                  npieces;
+    int                     part;           /* of a piece that is made for others to place: an empty file for
+                                             * what has no place; else -1 */
     tn_quantize_report_fn   quantized;      /* told of tensors that get codes of a datatype; may be NULL */
     tn_cast_report_fn       lost;           /* told of casts that lose much; may be NULL */
     bool                    strict;         /* these are errors */
@@ -63,5 +65,19 @@ tn_status tn_run_cut(const tn_run *run, const tn_piece *whole, uint64_t most, tn
 /* Makes the entries of pieces [first, first + n) that are not made yet, checks the input's checksums, on all
  * cores and in bounded memory.  Errors name the file concerned. */
 tn_status tn_run_pieces(const tn_run *run, size_t first, size_t n, tn_error *err);
+
+/* Makes piece i with run->part >= 0, so that another process can place it: what is known of it stays in the
+ * piece, and nothing is joined. */
+tn_status tn_run_apart(const tn_run *run, size_t i, tn_error *err);
+
+/* Whether piece i has bytes whose place is not known. */
+bool      tn_run_waits(const tn_run *run, size_t i);
+
+/* Forgets a piece that was made so, but for what is in files. */
+void      tn_run_forget(const tn_run *run, size_t i);
+
+/* The next piece in order, which was made by any process: its `waiting`, `blocks` and entries are filled in.
+ * Places it and joins it with those before. */
+tn_status tn_run_take(const tn_run *run, size_t i, tn_error *err);
 
 #endif

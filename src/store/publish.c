@@ -154,7 +154,7 @@ static tn_status name_all(tn_writer *w, tn_member_name name, const char *id, boo
         w->files[i].path = name(w, k++, id);
         if (!w->files[i].path)
             return tn_fail_nomem(err);
-        *taken |= w->set && tn_sink_set_taken(w->set, w->files[i].path);
+        *taken |= w->set && tn_sink_set_taken(w->set, w->files[i].sink, w->files[i].path);
     }
     return TN_OK;
 }
@@ -281,6 +281,40 @@ void tn_note_strays(const tn_beside *b, tn_is_member is_member)
         free(all.names[i]);
     }
     free(all.names);
+}
+
+/* ---- files that several processes write ---- */
+
+/* The name of a file that is no member; there is one at most. */
+#define SHARED_HEAD "head"
+
+/* Does so for the set, and for the file that names its members or is the only one. */
+static tn_status for_shared(const tn_writer *w, int folder,
+                            tn_status (*of_set)(tn_sink_set *set, int folder, tn_error *err),
+                            tn_status (*of_head)(tn_sink *sink, int folder, const char *name, tn_error *err),
+                            tn_error *err)
+{
+    tn_status status = w->set ? of_set(w->set, folder, err) : TN_OK;
+    for (size_t i = 0; i < w->nfiles && !status; i++)
+        if (!w->files[i].member && w->files[i].sink)
+            status = of_head(w->files[i].sink, folder, SHARED_HEAD, err);
+    return tn_in_file(status, w->path, err);
+}
+
+tn_status tn_writer_make_shared(const tn_writer *w, int folder, tn_error *err)
+{
+    return for_shared(w, folder, tn_sink_set_make_shared, tn_sink_make_shared, err);
+}
+
+tn_status tn_writer_share(const tn_writer *w, int folder, tn_error *err)
+{
+    return for_shared(w, folder, tn_sink_set_share, tn_sink_share, err);
+}
+
+tn_status tn_writer_sync(const tn_writer *w, uint32_t file, tn_error *err)
+{
+    tn_status status = w->files[file].sink ? tn_sink_sync(w->files[file].sink, err) : TN_OK;
+    return tn_in_file(status, w->path, err);
 }
 
 /* ---- publishing ---- */

@@ -45,6 +45,18 @@ bool tn_is_set_id(const char *text);
  * `path`. */
 bool tn_is_others_id(const char *path, size_t stem, const char *id, const char *suffix);
 
+/* --- files that several processes write --- */
+
+/* Makes the files of a planned writer in `folder`, empty.  The one that names the others, or the only one, is
+ * called "head", the members of a set 0, 1, 2... */
+tn_status tn_writer_make_shared(const tn_writer *w, int folder, tn_error *err);
+
+/* Lets a planned writer write to these files, which others may write to as well; see tn_sink_share(). */
+tn_status tn_writer_share(const tn_writer *w, int folder, tn_error *err);
+
+/* Writes what was written to a file to disk. */
+tn_status tn_writer_sync(const tn_writer *w, uint32_t file, tn_error *err);
+
 /* --- other files in the folder --- */
 
 /* A file, or a set and the file that names it, and who gets the reports. */

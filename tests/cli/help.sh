@@ -1,5 +1,5 @@
 # Every command explains itself on one screen (--help) and in full (help COMMAND); topics take a screen or two.
-commands='ls show stats verify convert quantize dequantize export-c compare-types report diff meta describe check serve attach compliance device uploads formats types datatypes version help'
+commands='ls show stats verify convert quantize dequantize export-c compare-types report diff meta describe check serve attach compliance device plan run finish abandon uploads formats types datatypes version help'
 topics=$(tenon help --json | jq -r '.topics[].name')
 t --help
 for command in $commands; do

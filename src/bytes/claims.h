@@ -1,0 +1,90 @@
+/* bytes/claims.h - numbered pieces of work that processes divide among themselves, in a folder they share.
+ *
+ * A claim is a lock (flock) on NNNNN.lock.  Who has it makes the piece and leaves NNNNN.done, a record that
+ * appears whole by rename(); then the piece is made for everybody.  The lock of a process that dies is free.
+ * NNNNN.failed says why a piece could not be made; NNNNN.part has bytes that wait for their place.
+ *
+ * Locks save work, and nothing else: two processes that make the same piece write the same bytes.  So where
+ * locks do not work pieces are dealt by number, and what is left over may be made twice. */
+#ifndef TN_BYTES_CLAIMS_H
+#define TN_BYTES_CLAIMS_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "bytes/process.h"
+
+#include <tenon/error.h>
+
+typedef enum tn_claim {
+    TN_CLAIM_MINE,
+    TN_CLAIM_DONE,              /* it is made */
+    TN_CLAIM_HELD               /* by another process */
+} tn_claim;
+
+/* Why locks do not work, or NULL. */
+#define TN_LOCKS_NONE  "this file system has no locks"
+#define TN_LOCKS_LOCAL "locks of this file system are not seen by other processes"
+
+typedef struct tn_claims {
+    int         work, pieces, processes;    /* folders, open; -1: not yet */
+    size_t      count;          /* of pieces */
+    tn_process  self;
+    int         alive;          /* the file of this process, which it has locked, or -1 */
+    char        name[48];       /* of that file */
+    const char *problem;        /* TN_LOCKS_..., or NULL: locks work */
+    struct tn_asked *asked;     /* processes elsewhere that were asked whether they live */
+    size_t      living;         /* see tn_claims_living()... */
+    bool        here;           /* ...with its argument */
+} tn_claims;
+
+/* Looks into the folder `work`, which has the folders "pieces" and "processes"; it is borrowed. */
+tn_status tn_claims_open(tn_claims *c, int work, size_t count, tn_error *err);
+
+/* Joins those that work there; before the first claim. */
+tn_status tn_claims_join(tn_claims *c, tn_error *err);
+
+/* Whether another process has removed the folder. */
+bool tn_claims_are_gone(const tn_claims *c);
+
+/* Finds out whether locks work, as far as it can be told by now; between two pieces.  A process shows that it
+ * lives by holding the lock of its own file; if others can have that lock too, they look whether it lives
+ * nevertheless: in /proc, or elsewhere by a question that it answers here. */
+void      tn_claims_check(tn_claims *c);
+
+/* Tries to get a piece; *lock is to be given to tn_claim_release(). */
+tn_status tn_claim_piece(tn_claims *c, size_t piece, tn_claim *claim, int *lock, tn_error *err);
+void      tn_claim_release(int lock);
+
+/* Who has, or last had, the lock of a piece; false: nobody is known. */
+bool      tn_claim_holder(const tn_claims *c, size_t piece, tn_process *holder);
+
+/* Whether a process has it now; without locks nobody has. */
+bool      tn_claim_is_held(const tn_claims *c, size_t piece);
+
+/* Processes that live, this one included; with `here` those of this machine only. */
+size_t    tn_claims_living(tn_claims *c, bool here);
+
+/* NNNNN and a suffix: ".done", ".failed", ".part", ".lock". */
+#define TN_CLAIM_NAME 32
+void      tn_claim_name(size_t piece, const char *suffix, char name[TN_CLAIM_NAME]);
+bool      tn_claim_has(const tn_claims *c, size_t piece, const char *suffix);
+
+/* A file of a piece that appears whole; *there: it exists. */
+tn_status tn_claim_put(const tn_claims *c, size_t piece, const char *suffix, tn_text text, tn_error *err);
+tn_status tn_claim_get(const tn_claims *c, size_t piece, const char *suffix, tn_arena *arena, tn_text *text,
+                       bool *there, tn_error *err);
+void      tn_claim_remove(const tn_claims *c, size_t piece, const char *suffix);
+
+/* A new file for the bytes of a piece, which gets its name by tn_claim_name_part(). */
+#define TN_CLAIM_PART 64
+tn_status tn_claim_open_part(const tn_claims *c, size_t piece, char name[TN_CLAIM_PART], int *fd,
+                             tn_error *err);
+tn_status tn_claim_name_part(const tn_claims *c, size_t piece, const char *name, tn_error *err);
+
+/* Leaves.  What is in the folder stays. */
+void      tn_claims_close(tn_claims *c);
+
+/* The error that there is no access to a thing in the folder. */
+tn_status tn_claims_fail(tn_error *err, int error_number, const char *what);
+
+#endif

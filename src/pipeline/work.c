@@ -1,0 +1,618 @@
+/* pipeline/work.c - a plan whose pieces are made by many processes: joining it, and publishing.
+ *
+ * Nothing here decides what is written: the plan does.  work_folder.c has the folder, work_run.c makes
+ * pieces, bytes/claims.c says who makes what, piece_record.c what is kept of a piece that is made. */
+#include "pipeline/work.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "base/vector.h"
+#include "bytes/checksum.h"
+#include "bytes/identity.h"
+#include "bytes/source.h"
+#include "pipeline/piece_record.h"
+#include "pipeline/work_folder.h"
+#include "store/publish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define URL_TEXT "several processes can only make a file together, on a file system that they share"
+
+/* ---- joining ---- */
+
+static void drop_plan(tn_work *w)
+{
+    tn_plan_free(w->plan);
+    w->plan = NULL;
+}
+
+static tn_status new_work(const tn_work_options *options, tn_work **work, tn_error *err)
+{
+    tn_work *w = calloc(1, sizeof *w);
+    TN_NEED(w, err);
+    w->folder = w->claims.alive = w->claims.pieces = w->claims.processes = -1;
+    w->path = w->output = "";
+    tn_status status = tn_take_options(TN_SIZED(tn_work_options, context), &w->o, options, err);
+    if (!status && w->o.ranks && w->o.rank >= w->o.ranks)
+        status = tn_fail(err, TN_ERR_ARGUMENT, "expected a rank below %" PRIu32 " but found %" PRIu32,
+                         w->o.ranks, w->o.rank);
+    if (status)
+        free(w);
+    else
+        *work = w;
+    return status;
+}
+
+static tn_status set_paths(tn_work *w, const char *folder, const char *output, tn_error *err)
+{
+    size_t n = strlen(output) + sizeof ".tenon";
+    char *path = folder ? tn_arena_text(&w->arena, folder, strlen(folder)) : tn_arena_zalloc(&w->arena, n, 1);
+    w->output = tn_arena_text(&w->arena, output, strlen(output));
+    TN_NEED(path && w->output, err);
+    if (!folder)
+        snprintf(path, n, "%s.tenon", output);
+    w->path = path;
+    return TN_OK;
+}
+
+typedef struct weight {
+    uint64_t cost;
+    size_t   piece;
+} weight;
+
+static int by_weight(const void *a, const void *b)
+{
+    const weight *x = a, *y = b;
+    if (x->cost != y->cost)
+        return x->cost < y->cost ? 1 : -1;
+    return x->piece < y->piece ? -1 : 1;
+}
+
+/* Large pieces first; pieces of about the usual size stay in the order of the file. */
+static tn_status order_pieces(tn_work *w, tn_error *err)
+{
+    weight *list = calloc(w->count + 1, sizeof *list);
+    TN_NEED(list, err);
+    for (size_t i = 0; i < w->count; i++)
+        list[i] = (weight){ w->plan->run.pieces[i].written / 2 / w->plan->o.piece_size, i };
+    qsort(list, w->count, sizeof *list, by_weight);
+    for (size_t i = 0; i < w->count; i++)
+        w->order[i] = list[i].piece;
+    free(list);
+    return TN_OK;
+}
+
+void tn_work_mark(tn_work *w, size_t piece)
+{
+    if (w->made[piece])
+        return;
+    w->made[piece] = true;
+    w->nmade++;
+    w->bytes_made += w->plan->run.pieces[piece].written;
+}
+
+/* Records that others have left; one that a crash of its machine cut short is none. */
+static tn_status look_at_pieces(tn_work *w, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < w->count && !status; i++) {
+        tn_text text = { "", 0 };
+        bool there;
+        status = tn_claim_get(&w->claims, i, ".done", &arena, &text, &there, err);
+        if (!status && there && tn_piece_record_is_whole(text))
+            tn_work_mark(w, i);
+        else if (!status && there)
+            tn_claim_remove(&w->claims, i, ".done");
+        w->failed_before[i] = !status && tn_claim_has(&w->claims, i, ".failed");
+        tn_arena_free(&arena);
+        arena = (tn_arena){ 0 };
+    }
+    tn_arena_free(&arena);
+    return status;
+}
+
+static tn_status open_lists(tn_work *w, tn_error *err)
+{
+    w->count = tn_plan_count(w->plan);
+    w->made = tn_arena_zalloc(&w->arena, w->count + 1, sizeof *w->made);
+    w->failed_before = tn_arena_zalloc(&w->arena, w->count + 1, sizeof *w->failed_before);
+    w->order = tn_arena_zalloc(&w->arena, w->count + 1, sizeof *w->order);
+    TN_NEED(w->made && w->failed_before && w->order, err);
+    return order_pieces(w, err);
+}
+
+static tn_status share_files(tn_work *w, bool make, tn_error *err)
+{
+    int files = openat(w->folder, "files", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (files < 0)
+        return tn_claims_fail(err, errno, "the work folder");
+    tn_status status = make ? tn_writer_make_shared(w->plan->writer, files, err)
+                            : tn_writer_share(w->plan->writer, files, err);
+    if (!status && !make && fstatat(files, "head", &w->head, AT_SYMLINK_NOFOLLOW) != 0)
+        status = tn_claims_fail(err, errno, "the work folder");
+    w->head_path = tn_arena_text(&w->arena, tn_plan_head_path(w->plan), strlen(tn_plan_head_path(w->plan)));
+    if (!status && !w->head_path)
+        status = tn_fail_nomem(err);
+    close(files);
+    return status;
+}
+
+static tn_status attach(tn_work *w, tn_error *err)
+{
+    TN_TRY(share_files(w, false, err));
+    TN_TRY(open_lists(w, err));
+    TN_TRY(tn_claims_open(&w->claims, w->folder, w->count, err));
+    TN_TRY(tn_claims_join(&w->claims, err));
+    tn_plan_result(w->plan, &w->result);
+    w->shares_cores = w->plan->create.jobs == 0;
+    if (w->o.ranks)
+        tn_work_folder_add_rank(w->folder, w->o.rank);
+    return look_at_pieces(w, err);
+}
+
+/* The plan that is in the folder must be the one of this process. */
+static tn_status compare(const tn_work *w, tn_text saved, const tn_buf *own, tn_error *err)
+{
+    tn_plan_head head = { 0 };
+    tn_arena arena = { 0 };
+    tn_status status = tn_plan_read_head(saved.ptr, saved.len, &arena, &head, err);
+    tn_arena_free(&arena);
+    if (!status)
+        status = tn_plan_compare((const uint8_t *)saved.ptr, saved.len, own, err);
+    if (status == TN_ERR_CHANGED)
+        tn_and_say(status, "; finish or abandon the work that is there first", err);
+    return tn_in_file(status, w->path, err);
+}
+
+/* Who comes first makes the files and then the plan. */
+static tn_status agree(tn_work *w, const tn_buf *own, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    tn_text saved = { NULL, 0 };
+    bool there = false;
+    tn_status status = tn_work_folder_plan(w->folder, &arena, &saved, &there, err);
+    bool first = !status && !there;
+    if (first)
+        status = share_files(w, true, err);
+    if (!status && first)
+        status = tn_work_folder_put_plan(w->folder, (tn_text){ (const char *)own->data, own->size }, err);
+    if (!status && first)       /* where locks do not work another process may have been faster */
+        status = tn_work_folder_plan(w->folder, &arena, &saved, &there, err);
+    if (!status)
+        status = compare(w, saved, own, err);
+    w->id = tn_crc32c(0, own->data, own->size);
+    if (status && first)
+        (void)tn_work_folder_remove(w->folder, w->path, NULL);
+    tn_arena_free(&arena);
+    return status;
+}
+
+static tn_status join(tn_work *w, const tn_buf *own, tn_error *err)
+{
+    int lock = -1;
+    if (w->folder < 0)
+        TN_TRY(tn_work_folder_make(w->path, &w->folder, err));
+    TN_TRY(tn_work_folder_lock(w->folder, "plan.lock", &lock, err));
+    tn_status status = tn_work_folder_fill(w->folder, err);
+    if (!status)
+        status = agree(w, own, err);
+    close(lock);
+    return status ? status : attach(w, err);
+}
+
+/* A process that was killed while it published has left names that planning would take for files of
+ * others. */
+static tn_status take_back_names(tn_work *w, const char *output, tn_error *err)
+{
+    int lock = -1;
+    if (tn_work_is_published(w) || !tn_work_folder_has_names(w->folder))
+        return TN_OK;
+    TN_TRY(tn_work_folder_lock(w->folder, "finish.lock", &lock, err));      /* it may be publishing just
+                                                                             * now */
+    if (!tn_work_is_published(w))
+        tn_work_folder_take_back(w->folder, output);
+    close(lock);
+    return TN_OK;
+}
+
+/* What a folder that is there says, before it may be gone. */
+static tn_status look_at_folder(tn_work *w, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    tn_plan_head head = { 0 };
+    tn_text saved = { "", 0 };
+    bool there = false, same;
+    tn_status status = tn_work_folder_open(w->path, &w->folder, err);
+    if (!status && w->folder >= 0)
+        status = tn_work_folder_plan(w->folder, &arena, &saved, &there, err);
+    if (!status && there)
+        (void)tn_plan_read_head(saved.ptr, saved.len, &arena, &head, NULL);
+    if (head.head)
+        w->was_left = tn_work_folder_was_left(w->folder, head.head, &same);
+    if (head.head && w->was_left)
+        w->head_path = tn_arena_text(&w->arena, head.head, strlen(head.head));
+    else if (head.head && fstatat(w->folder, "files/head", &w->head, AT_SYMLINK_NOFOLLOW) == 0)
+        w->head_path = tn_arena_text(&w->arena, head.head, strlen(head.head));
+    if (!status && w->head_path && head.output)
+        status = take_back_names(w, head.output, err);
+    tn_arena_free(&arena);
+    return tn_in_file(status, w->path, err);
+}
+
+/* The plan of this process as text.  One that is only compared may be of an output that exists. */
+static tn_status plan_own(tn_work *w, const tn_file *file, const tn_convert_options *convert, bool compares,
+                          tn_buf *own, tn_error *err)
+{
+    tn_convert_options o = { 0 };
+    tn_create_options create = { 0 };
+    TN_TRY(tn_take_options(TN_SIZED(tn_convert_options, quantized), &o, convert, err));
+    TN_TRY(tn_take_options(TN_SIZED(tn_create_options, nformat_options), &create, o.create, err));
+    bool replace = create.replace;
+    create.replace |= compares;
+    o.create = &create;
+    TN_TRY(tn_plan_make(file, w->output, &o, &w->plan, err));
+    w->plan->create.replace = replace;
+    w->plan->is_shared = true;
+    if (w->plan->o.dry_run || w->plan->writer->fd >= 0)
+        return tn_fail(err, TN_ERR_ARGUMENT, "expected an output that has a name and is written");
+    return tn_plan_write(w->plan, own, err);
+}
+
+/* A folder whose output is published: for a rank of the same work there is nothing to do.  Else it is
+ * removed. */
+static tn_status visit_left(tn_work *w, const tn_file *file, const tn_convert_options *convert, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    tn_text saved = { "", 0 };
+    tn_buf own = { 0 };
+    bool there = false, same;
+    (void)tn_work_folder_was_left(w->folder, w->head_path ? w->head_path : w->output, &same);
+    if (same)
+        same = plan_own(w, file, convert, true, &own, NULL) == TN_OK &&
+               tn_work_folder_plan(w->folder, &arena, &saved, &there, NULL) == TN_OK && there &&
+               tn_plan_compare((const uint8_t *)saved.ptr, saved.len, &own, NULL) == TN_OK;
+    drop_plan(w);
+    tn_buf_free(&own);
+    tn_arena_free(&arena);
+    if (same)
+        return TN_OK;
+    tn_status status = tn_work_folder_remove(w->folder, w->path, err);
+    close(w->folder);
+    w->folder = -1;
+    w->was_left = false;
+    w->head_path = NULL;
+    return status;
+}
+
+static tn_status make(tn_work *w, const tn_file *file, const tn_convert_options *convert, tn_error *err)
+{
+    tn_buf own = { 0 };
+    TN_TRY(look_at_folder(w, err));
+    if (w->was_left)
+        TN_TRY(visit_left(w, file, convert, err));
+    if (tn_work_is_published(w))
+        return TN_OK;
+    tn_status status = plan_own(w, file, convert, false, &own, err);
+    if (!status)
+        status = tn_in_file(join(w, &own, err), w->path, err);
+    tn_buf_free(&own);
+    return status;
+}
+
+/* As before make(), but for paths and options. */
+static void begin_again(tn_work *w)
+{
+    tn_claims_close(&w->claims);
+    drop_plan(w);
+    if (w->folder >= 0)
+        close(w->folder);
+    w->folder = -1;
+    w->was_left = false;
+    w->head_path = NULL;
+    w->nmade = 0;
+    w->bytes_made = 0;
+}
+
+/* Others may finish, and remove the folder, while this process is about to join them. */
+static tn_status make_or_join(tn_work *w, const tn_file *file, const tn_convert_options *convert,
+                              tn_error *err)
+{
+    enum { TRIES = 5 };
+    tn_status status = TN_OK;
+    tn_work_folder_clean(w->path);
+    for (int i = 0; i < TRIES; i++) {
+        status = make(w, file, convert, err);
+        if (status)
+            status = tn_work_settle(w, status, err);
+        bool same, gone = w->folder < 0 || tn_work_folder_is_gone(w->folder, w->path) ||
+                          tn_work_folder_was_left(w->folder, "", &same);
+        if ((status != TN_ERR_CHANGED && status != TN_ERR_IO) || !gone)
+            break;
+        begin_again(w);
+    }
+    return status;
+}
+
+tn_status tn_work_make(const tn_file *file, const char *path, const tn_convert_options *convert,
+                       const tn_work_options *options, tn_work **work, tn_error *err)
+{
+    tn_work *w = NULL;
+    TN_GIVEN(file, "a file", err);
+    TN_GIVEN(path, "a path", err);
+    TN_GIVEN(work, "a place for the work", err);
+    if (tn_is_url(path))
+        return tn_in_file(tn_fail(err, TN_ERR_UNSUPPORTED, URL_TEXT), path, err);
+    TN_TRY(new_work(options, &w, err));
+    tn_status status = set_paths(w, w->o.folder, path, err);
+    if (!status)
+        status = make_or_join(w, file, convert, err);
+    if (!status && w->plan) {
+        w->o.progress = w->plan->o.progress;
+        w->o.note = w->plan->create.note;
+        w->o.context = w->plan->create.note_context;
+    }
+    if (status)
+        tn_work_close(w);
+    else
+        *work = w;
+    return status;
+}
+
+/* Makes the plan of a folder anew, with what is this process's own. */
+static tn_status open_plan(tn_work *w, tn_text saved, tn_error *err)
+{
+    tn_plan_head head = { .is_shared = true };
+    TN_TRY(tn_in_file(tn_plan_read_head(saved.ptr, saved.len, &w->arena, &head, err), w->path, err));
+    w->output = tn_arena_text(&w->arena, head.output, strlen(head.output));
+    TN_NEED(w->output, err);
+    if (tn_is_url(w->output))
+        return tn_in_file(tn_fail(err, TN_ERR_UNSUPPORTED, URL_TEXT), w->output, err);
+    if (tn_work_is_published(w))
+        return TN_OK;
+    head.create.jobs = w->o.jobs;
+    head.create.note = w->o.note;
+    head.create.note_context = w->o.context;
+    head.o.progress = w->o.progress;
+    head.o.lost = w->o.lost;
+    head.o.context = w->o.context;
+    w->id = tn_crc32c(0, saved.ptr, saved.len);
+    TN_TRY(tn_plan_make_again(&head, saved, w->path, &w->plan, err));
+    return tn_in_file(attach(w, err), w->path, err);
+}
+
+static tn_status open_work(tn_work *w, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    tn_text saved = { NULL, 0 };
+    bool there = false;
+    tn_status status = look_at_folder(w, err);
+    if (!status && w->folder >= 0)
+        status = tn_work_folder_plan(w->folder, &arena, &saved, &there, err);
+    if (!status && !there)
+        status = tn_fail(err, TN_ERR_CORRUPT,
+                         "expected a work folder with a plan.json: the work is finished, was "
+                         "abandoned, or has never been planned");
+    status = tn_in_file(status, w->path, err);
+    if (!status)
+        status = open_plan(w, saved, err);
+    tn_arena_free(&arena);
+    return status;
+}
+
+tn_status tn_work_open(const char *folder, const tn_work_options *options, tn_work **work, tn_error *err)
+{
+    tn_work *w = NULL;
+    TN_GIVEN(folder, "a folder", err);
+    TN_GIVEN(work, "a place for the work", err);
+    TN_TRY(new_work(options, &w, err));
+    tn_status status = set_paths(w, folder, "", err);
+    if (!status)
+        status = open_work(w, err);
+    if (status)
+        tn_work_close(w);
+    else
+        *work = w;
+    return status;
+}
+
+const tn_plan *tn_work_plan(const tn_work *work) { return work ? work->plan : NULL; }
+const char *tn_work_folder(const tn_work *work)  { return work ? work->path : ""; }
+const char *tn_work_output(const tn_work *work)  { return work ? work->output : ""; }
+
+/* ---- publishing ---- */
+
+bool tn_work_is_published(const tn_work *w)
+{
+    struct stat there;
+    if (w->was_left)
+        return true;
+    return w->head_path && stat(w->head_path, &there) == 0 && tn_same_file(&w->head, &there);
+}
+
+tn_status tn_work_settle(tn_work *w, tn_status status, tn_error *err)
+{
+    if (!tn_work_is_published(w))
+        return status;
+    if (err)
+        *err = (tn_error){ .offset = TN_NO_OFFSET };
+    drop_plan(w);
+    return TN_OK;
+}
+
+/* The bytes of a piece that have no place. */
+static tn_status open_part(tn_work *w, size_t i, uint64_t expected, tn_error *err)
+{
+    char name[TN_CLAIM_NAME];
+    tn_spill *waiting = &w->plan->run.pieces[i].waiting;
+    tn_claim_name(i, ".part", name);
+    int fd = openat(w->claims.pieces, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return tn_in_file(tn_fail_errno(err, errno, "cannot open the bytes of a piece"), name, err);
+    tn_status status = tn_source_open_fd(fd, TN_IO_PREAD, &waiting->source, err);
+    close(fd);
+    uint64_t size = status ? 0 : tn_source_size(waiting->source);
+    if (!status && size != expected)
+        status = tn_fail(err, TN_ERR_CORRUPT, "expected %" PRIu64 " bytes of a piece but found %" PRIu64,
+                         expected,
+                         size);
+    return tn_in_file(status, name, err);
+}
+
+static tn_status take_piece(tn_work *w, size_t i, tn_error *err)
+{
+    char name[TN_CLAIM_NAME];
+    tn_arena arena = { 0 };
+    tn_text text = { "", 0 };
+    uint64_t part = 0;
+    bool there;
+    tn_claim_name(i, ".done", name);
+    tn_status status = tn_claim_get(&w->claims, i, ".done", &arena, &text, &there, err);
+    if (!status && !there)
+        status = tn_fail(err, TN_ERR_CHANGED, "it is gone");
+    if (!status)
+        status = tn_piece_record_read(w->plan, i, w->id, text, &part, err);
+    status = tn_in_file(status, name, err);
+    tn_arena_free(&arena);
+    if (!status && part)
+        status = open_part(w, i, part, err);
+    return status ? status : tn_run_take(&w->plan->run, i, err);
+}
+
+/* What was written must still be there: a file that is shorter would be filled with zeros. */
+static tn_status check_size(const tn_writer *w, uint32_t file, uint64_t least, tn_error *err)
+{
+    struct stat st;
+    int fd;
+    if (!w->files[file].sink)
+        return TN_OK;
+    TN_TRY(tn_sink_hold(w->files[file].sink, &fd, err));
+    bool known = fstat(fd, &st) == 0;
+    tn_sink_release(w->files[file].sink);
+    if (known && (uint64_t)st.st_size >= least)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_CORRUPT,
+                   "a file of the work folder has %lld bytes, but its pieces are %" PRIu64
+                   ": abandon the work", known ? (long long)st.st_size : -1LL, least);
+}
+
+static tn_status check_sizes(const tn_writer *w, tn_error *err)
+{
+    uint64_t *least = calloc(w->nfiles + 1, sizeof *least);
+    TN_NEED(least, err);
+    for (size_t i = 0; i < w->count; i++) {
+        const tn_out_entry *e = &w->entries[i];
+        if (tn_run_moves(e) && e->offset != TN_UNPLACED && e->nbytes &&
+            e->offset + e->nbytes > least[e->file])
+            least[e->file] = e->offset + e->nbytes;
+    }
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < w->nfiles && !status; i++)
+        status = least[i] ? check_size(w, (uint32_t)i, least[i], err) : TN_OK;
+    free(least);
+    return status;
+}
+
+static tn_status publish(tn_work *w, tn_convert_result *result, tn_error *err)
+{
+    TN_TRY(check_sizes(w->plan->writer, err));
+    for (size_t i = 0; i < w->count; i++)
+        TN_TRY(take_piece(w, i, err));
+    return tn_plan_finish(w->plan, result, err);
+}
+
+/* Publishing may take long, if much waits for its place: others wait for as long. */
+static tn_status lock_finish(tn_work *w, int *lock, tn_error *err)
+{
+    *lock = openat(w->folder, "finish.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (*lock < 0)
+        return tn_claims_fail(err, errno, "the work folder");
+    tn_status status = TN_OK;
+    while (!status && !w->claims.problem && tn_identity_lock(*lock, 1) == TN_LOCK_BUSY)
+        status = tn_walk_check(&w->plan->walk, err);
+    if (!status && tn_claims_are_gone(&w->claims))
+        status = tn_claims_fail(err, ENOENT, "the work folder");
+    if (status)
+        close(*lock);
+    return status;
+}
+
+static tn_status count_missing(tn_work *w, tn_error *err)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if (!w->made[i] && tn_claim_has(&w->claims, i, ".done"))
+            tn_work_mark(w, i);
+    if (w->nmade == w->count)
+        return TN_OK;
+    if (tn_claims_are_gone(&w->claims))
+        return tn_claims_fail(err, ENOENT, "the work folder");
+    return tn_fail(err, TN_ERR_ARGUMENT, "%zu of %zu pieces are missing", w->count - w->nmade, w->count);
+}
+
+static tn_status finish(tn_work *w, tn_convert_result *result, tn_error *err)
+{
+    int lock;
+    TN_TRY(count_missing(w, err));
+    TN_TRY(lock_finish(w, &lock, err));
+    tn_status status = TN_OK;
+    if (!tn_work_is_published(w))
+        status = publish(w, result, err);
+    close(lock);
+    return status;
+}
+
+/* The output is there; of a folder that cannot be removed there is only a note.  Ranks that have not come yet
+ * find in it that there is nothing to do; the last one removes it. */
+static void leave_folder(tn_work *w)
+{
+    tn_error why;
+    struct stat st;
+    if (w->o.ranks)             /* before it counts: whoever counts last finds all */
+        tn_work_folder_add_rank(w->folder, w->o.rank);
+    if (w->o.ranks > tn_work_folder_ranks(w->folder) && stat(w->head_path, &st) == 0) {
+        if (!w->was_left)
+            tn_work_folder_leave(w->folder, &st);
+        return;
+    }
+    if (tn_work_folder_remove(w->folder, w->path, &why) != TN_OK && w->o.note)
+        w->o.note(w->o.context, w->path, why.text);
+}
+
+tn_status tn_work_finish(tn_work *w, tn_convert_result *result, tn_error *err)
+{
+    tn_status status = TN_OK;
+    struct stat st;
+    TN_GIVEN(w, "a work", err);
+    bool had_plan = w->plan != NULL;
+    if (w->plan)
+        status = tn_in_file(finish(w, &w->result, err), w->path, err);
+    if (status)
+        status = tn_work_settle(w, status, err);
+    if (status)
+        return status;
+    if (!had_plan || !w->result.bytes_out)
+        w->result.bytes_out = w->head_path && stat(w->head_path, &st) == 0 ? (uint64_t)st.st_size : 0;
+    if (result)
+        *result = w->result;
+    tn_claims_close(&w->claims);
+    leave_folder(w);
+    drop_plan(w);
+    return TN_OK;
+}
+
+void tn_work_close(tn_work *w)
+{
+    if (!w)
+        return;
+    tn_claims_close(&w->claims);
+    tn_plan_free(w->plan);
+    if (w->folder >= 0)
+        close(w->folder);
+    tn_arena_free(&w->arena);
+    free(w);
+}

@@ -1,0 +1,388 @@
+/* pipeline/work_folder.c - making, reading and removing the folder of a work. */
+#include "pipeline/work_folder.h"
+#include "bytes/claims.h"
+#include "bytes/identity.h"
+#include "bytes/place.h"
+#include "bytes/source.h"
+#include "bytes/temporary.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, LOCK_SECONDS = 60 };
+
+static const char *const folders[] = { "files", "pieces", "processes", "ranks" };
+enum { FOLDERS = sizeof folders / sizeof *folders };
+
+static tn_status check_own(int folder, tn_error *err)
+{
+    struct stat st, mine;
+    int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    bool made = fd >= 0 && fstat(fd, &mine) == 0;       /* a server may map the user to another */
+    if (fd >= 0)
+        close(fd);
+    if (fstat(folder, &st) != 0)
+        return tn_fail_errno(err, errno, "cannot look at it");
+    if (st.st_uid == geteuid() || (made && st.st_uid == mine.st_uid))
+        return TN_OK;
+    return tn_fail(err, TN_ERR_IO, "it belongs to another user: expected a work folder of one's own");
+}
+
+tn_status tn_work_folder_open(const char *path, int *folder, tn_error *err)
+{
+    *folder = open(path, FOLDER_FLAGS);
+    if (*folder < 0 && errno == ENOENT)
+        return TN_OK;
+    if (*folder < 0)
+        return tn_fail_errno(err, errno, "cannot open it as a work folder");
+    tn_status status = check_own(*folder, err);
+    if (status) {
+        close(*folder);
+        *folder = -1;
+    }
+    return status;
+}
+
+tn_status tn_work_folder_make(const char *path, int *folder, tn_error *err)
+{
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return tn_fail_errno(err, errno, "cannot make the work folder");
+    TN_TRY(tn_work_folder_open(path, folder, err));
+    return *folder >= 0 ? TN_OK : tn_claims_fail(err, ENOENT, "the work folder");
+}
+
+tn_status tn_work_folder_fill(int folder, tn_error *err)
+{
+    for (size_t i = 0; i < FOLDERS; i++)
+        if (mkdirat(folder, folders[i], 0700) != 0 && errno != EEXIST)
+            return tn_claims_fail(err, errno, "the work folder");
+    return TN_OK;
+}
+
+tn_status tn_work_folder_lock(int folder, const char *name, int *lock, tn_error *err)
+{
+    *lock = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (*lock < 0)
+        return tn_claims_fail(err, errno, "the work folder");
+    if (tn_identity_lock(*lock, LOCK_SECONDS) != TN_LOCK_BUSY)
+        return TN_OK;
+    close(*lock);
+    *lock = -1;
+    return tn_fail(err, TN_ERR_IO, "another process holds %s for more than %d seconds", name, LOCK_SECONDS);
+}
+
+tn_status tn_work_folder_plan(int folder, tn_arena *arena, tn_text *text, bool *there, tn_error *err)
+{
+    tn_source *source = NULL;
+    const uint8_t *bytes = NULL;
+    int fd = openat(folder, "plan.json", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    *there = fd >= 0;
+    if (fd < 0)
+        return errno == ENOENT ? TN_OK : tn_fail_errno(err, errno, "cannot open its plan.json");
+    tn_status status = tn_source_open_fd(fd, TN_IO_PREAD, &source, err);
+    close(fd);
+    uint64_t n = status ? 0 : tn_source_size(source);
+    if (!status)
+        status = tn_index_check_size(n, 0, err);
+    if (!status)
+        status = tn_source_copy(source, 0, n, arena, &bytes, err);
+    if (!status)
+        *text = (tn_text){ (const char *)bytes, (size_t)n };
+    tn_source_close(source);
+    return status;
+}
+
+static bool write_text(int fd, tn_text text)
+{
+    for (size_t at = 0; at < text.len;) {
+        ssize_t n = write(fd, text.ptr + at, text.len - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return fsync(fd) == 0;
+}
+
+tn_status tn_work_folder_put_plan(int folder, tn_text text, tn_error *err)
+{
+    char name[TN_TEMPORARY_NAME];
+    if (!tn_temporary_name(name))
+        return tn_fail(err, TN_ERR_IO, "the system gives no random bytes");
+    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool good = fd >= 0 && write_text(fd, text);
+    if (good && linkat(folder, name, folder, "plan.json", 0) != 0 && errno != EEXIST)
+        good = renameat(folder, name, folder, "plan.json") == 0;
+    int problem = errno;
+    if (fd >= 0)
+        close(fd);
+    unlinkat(folder, name, 0);
+    return good ? TN_OK : tn_fail_errno(err, problem, "cannot write its plan.json");
+}
+
+bool tn_work_folder_is_gone(int folder, const char *path)
+{
+    struct stat open, there;
+    return fstat(folder, &open) != 0 || lstat(path, &there) != 0 || !tn_same_file(&open, &there);
+}
+
+/* ---- removing ---- */
+
+static void empty(int folder)
+{
+    int fd = openat(folder, ".", FOLDER_FLAGS);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir && fd >= 0)
+        close(fd);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(folder, entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+}
+
+static void empty_folder(int folder, const char *name)
+{
+    int fd = openat(folder, name, FOLDER_FLAGS);
+    if (fd >= 0) {
+        empty(fd);
+        close(fd);
+    }
+}
+
+/* Only what a work folder has. */
+static void empty_work(int folder)
+{
+    for (size_t i = 0; i < FOLDERS; i++) {
+        empty_folder(folder, folders[i]);
+        unlinkat(folder, folders[i], AT_REMOVEDIR);
+    }
+    empty(folder);
+}
+
+/* The name that a folder has while it is removed, beside its own. */
+static bool removed_name(char name[static 40])
+{
+    char random[TN_TEMPORARY_NAME];
+    bool good = tn_temporary_name(random);
+    snprintf(name, 40, ".tenon-work-%.6s", good ? random + sizeof ".tenon-" - 1 : "");
+    return good;
+}
+
+static bool is_removed_name(const char *name)
+{
+    return tn_begins_with(name, ".tenon-work-") && strlen(name) == sizeof ".tenon-work-" - 1 + 6;
+}
+
+/* Processes that have just come may still put files there.  Returns 0 or errno. */
+static int remove_all(int folder, int beside, const char *name)
+{
+    enum { TRIES = 20 };
+    const struct timespec pause = { .tv_sec = 0, .tv_nsec = 5000000 };
+    for (int i = 0; i < TRIES; i++) {
+        empty_work(folder);
+        if (unlinkat(beside, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+            return 0;
+        nanosleep(&pause, NULL);
+    }
+    return errno;
+}
+
+static int open_beside(const char *path, char name[static 256])
+{
+    char folder[PATH_MAX];
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    size_t begin = n;
+    while (begin && path[begin - 1] != '/')
+        begin--;
+    if (n - begin >= 256 || begin >= sizeof folder)
+        return -1;
+    memcpy(name, path + begin, n - begin);
+    name[n - begin] = '\0';
+    memcpy(folder, path, begin);
+    folder[begin] = '\0';
+    return open(begin ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* ---- names of a process that was killed while it published ---- */
+
+typedef bool (*visit_fn)(int folder, const char *name, const void *context);
+
+/* Visits each name in an open folder until one gives true. */
+static bool any_name(int folder, visit_fn visit, const void *context)
+{
+    bool found = false;
+    int fd = openat(folder, ".", FOLDER_FLAGS);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir && fd >= 0)
+        close(fd);
+    for (struct dirent *entry; !found && dir && (entry = readdir(dir)) != NULL;)
+        found = visit(folder, entry->d_name, context);
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+static bool has_second_name(int folder, const char *name, const void *unused)
+{
+    struct stat st;
+    (void)unused;
+    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1;
+}
+
+bool tn_work_folder_has_names(int folder)
+{
+    int files = openat(folder, "files", FOLDER_FLAGS);
+    bool has = files >= 0 && any_name(files, has_second_name, NULL);
+    if (files >= 0)
+        close(files);
+    return has;
+}
+
+static bool remove_name(int folder, const char *name, const void *context)
+{
+    const struct stat *own = context;
+    struct stat there;
+    if (fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && tn_same_file(&there, own))
+        unlinkat(folder, name, 0);
+    return false;
+}
+
+static bool take_back(int files, const char *name, const void *context)
+{
+    struct stat own;
+    const int *beside = context;
+    if (has_second_name(files, name, NULL) && fstatat(files, name, &own, AT_SYMLINK_NOFOLLOW) == 0)
+        any_name(*beside, remove_name, &own);
+    return false;
+}
+
+void tn_work_folder_take_back(int folder, const char *output)
+{
+    char name[256];
+    int files = openat(folder, "files", FOLDER_FLAGS), beside = open_beside(output, name);
+    if (files >= 0 && beside >= 0)
+        any_name(files, take_back, &beside);
+    if (files >= 0)
+        close(files);
+    if (beside >= 0)
+        close(beside);
+}
+
+/* ---- ranks that come late ---- */
+
+void tn_work_folder_add_rank(int folder, uint32_t rank)
+{
+    char name[32];
+    snprintf(name, sizeof name, "ranks/%" PRIu32, rank);
+    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
+size_t tn_work_folder_ranks(int folder)
+{
+    size_t n = 0;
+    int fd = openat(folder, "ranks", FOLDER_FLAGS);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir && fd >= 0)
+        close(fd);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+        n += entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+/* Inode and size; numbers of devices are not the same on all machines. */
+static void describe(const struct stat *output, char text[static 64])
+{
+    snprintf(text, 64, "%llu %lld\n", (unsigned long long)output->st_ino, (long long)output->st_size);
+}
+
+void tn_work_folder_leave(int folder, const struct stat *output)
+{
+    char name[TN_TEMPORARY_NAME], text[64];
+    int fd = tn_temporary_name(name) ? openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                                              0600) : -1;
+    describe(output, text);
+    bool good = fd >= 0 && write_text(fd, (tn_text){ text, strlen(text) }) &&
+                renameat(folder, name, folder, "published") == 0;
+    if (fd >= 0)
+        close(fd);
+    for (size_t i = 0; i < FOLDERS && good; i++)
+        if (strcmp(folders[i], "ranks") != 0)
+            empty_folder(folder, folders[i]);
+}
+
+bool tn_work_folder_was_left(int folder, const char *output, bool *same)
+{
+    char expected[64] = "", found[64];
+    struct stat st;
+    int fd = openat(folder, "published", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, found, sizeof found - 1) : -1;
+    *same = false;
+    if (fd < 0)
+        return false;
+    close(fd);
+    if (stat(output, &st) == 0)
+        describe(&st, expected);
+    *same = n > 0 && strlen(expected) == (size_t)n && memcmp(expected, found, (size_t)n) == 0;
+    return true;
+}
+
+/* ---- the end ---- */
+
+tn_status tn_work_folder_remove(int folder, const char *path, tn_error *err)
+{
+    char name[256], gone[40];
+    struct stat here, there;
+    int beside = open_beside(path, name);
+    if (beside < 0 || !removed_name(gone))
+        return tn_fail_errno(err, errno, "cannot remove the work folder");
+    (void)flock(folder, LOCK_EX | LOCK_NB);     /* so that nobody else removes it meanwhile */
+    bool same = fstat(folder, &here) == 0 && fstatat(beside, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+                tn_same_file(&here, &there);
+    int problem = 0;
+    if (same && renameat(beside, name, beside, gone) == 0) {
+        problem = remove_all(folder, beside, gone);
+    } else if (same && errno != ENOENT) {
+        problem = errno;
+    }
+    close(beside);
+    return problem ? tn_fail_errno(err, problem, "cannot remove the work folder") : TN_OK;
+}
+
+void tn_work_folder_clean(const char *path)
+{
+    char name[256];
+    int beside = open_beside(path, name), fd = beside >= 0 ? openat(beside, ".", FOLDER_FLAGS) : -1;
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir && fd >= 0)
+        close(fd);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        int old = is_removed_name(entry->d_name) ? openat(beside, entry->d_name, FOLDER_FLAGS) : -1;
+        if (old >= 0 && tn_identity_lock(old, 0) == TN_LOCK_HELD && check_own(old, NULL) == TN_OK) {
+            empty_work(old);
+            unlinkat(beside, entry->d_name, AT_REMOVEDIR);
+        }
+        if (old >= 0)
+            close(old);
+    }
+    if (dir)
+        closedir(dir);
+    if (beside >= 0)
+        close(beside);
+}

@@ -1,0 +1,68 @@
+/* pipeline/work_folder.h - the folder in which processes make a conversion together.
+ *
+ *     plan.json           the plan, absolute paths; there last, so a folder that has it is complete
+ *     plan.lock           held by who makes the folder; finish.lock by who publishes
+ *     files/head          the only file of the output, or the one that names the others
+ *     files/0, 1 ...      the others
+ *     pieces/NNNNN.*      see bytes/claims.h
+ *     processes/          one file for each process that has joined
+ *     ranks/R             ranks that have come
+ *     published           what was published, if some ranks have not come yet
+ */
+#ifndef TN_PIPELINE_WORK_FOLDER_H
+#define TN_PIPELINE_WORK_FOLDER_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* Opens it; *folder is -1 if there is none.  TN_ERR_IO: it is no folder, or not the user's own: what is in it
+ * could be exchanged by others. */
+tn_status tn_work_folder_open(const char *path, int *folder, tn_error *err);
+
+/* The same, and makes it if need be. */
+tn_status tn_work_folder_make(const char *path, int *folder, tn_error *err);
+
+/* Makes the folders in it that are not there. */
+tn_status tn_work_folder_fill(int folder, tn_error *err);
+
+/* A file in it, waiting for its lock; -1 with no lock where locks do not work. */
+tn_status tn_work_folder_lock(int folder, const char *name, int *lock, tn_error *err);
+
+/* The text of plan.json, in the arena; *there: it exists. */
+tn_status tn_work_folder_plan(int folder, tn_arena *arena, tn_text *text, bool *there, tn_error *err);
+
+/* Puts it there, synced, unless there is one. */
+tn_status tn_work_folder_put_plan(int folder, tn_text text, tn_error *err);
+
+/* Whether another process has taken the folder from its path. */
+bool      tn_work_folder_is_gone(int folder, const char *path);
+
+/* Whether a process gave names to files of the work without publishing all: it was killed, or is doing so. */
+bool      tn_work_folder_has_names(int folder);
+
+/* Takes these names, in the folder of `output`, away again. */
+void      tn_work_folder_take_back(int folder, const char *output);
+
+/* Notes that rank R has come, and counts those that have. */
+void      tn_work_folder_add_rank(int folder, uint32_t rank);
+size_t    tn_work_folder_ranks(int folder);
+
+/* Empties a folder whose output is published, for ranks that have not come yet: what is left is the plan, the
+ * ranks, and which file the output is. */
+void      tn_work_folder_leave(int folder, const struct stat *output);
+
+/* Whether that was done; then *same tells whether the output still is that file. */
+bool      tn_work_folder_was_left(int folder, const char *output, bool *same);
+
+/* Takes the folder from its path, so that it is gone at once, and removes it.  `path` may have another
+ * folder by now, which stays. */
+tn_status tn_work_folder_remove(int folder, const char *path, tn_error *err);
+
+/* What a process that was killed while it removed such a folder has left in the folder of `path`. */
+void      tn_work_folder_clean(const char *path);
+
+#endif

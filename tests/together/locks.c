@@ -1,0 +1,49 @@
+/* tests/together/locks.c - a file system whose locks do not work; to be preloaded.
+ *
+ * LOCKS=none: flock() is not there (ENOSYS).  LOCKS=local: every process gets every lock.
+ * HOST=NAME: this machine is called so, and was booted as another one. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+int flock(int fd, int operation)
+{
+    const char *locks = getenv("LOCKS");
+    if (locks && strcmp(locks, "none") == 0) {
+        errno = ENOSYS;
+        return -1;
+    }
+    if (locks && strcmp(locks, "local") == 0)
+        return 0;
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+int gethostname(char *name, size_t n)
+{
+    const char *host = getenv("HOST");
+    struct utsname machine;
+    if (!host && uname(&machine) != 0)
+        return -1;
+    snprintf(name, n, "%s", host ? host : machine.nodename);
+    return 0;
+}
+
+int open(const char *path, int flags, ...)
+{
+    const char *host = getenv("HOST");
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = va_arg(args, mode_t);
+    va_end(args);
+    if (host && strcmp(path, "/proc/sys/kernel/random/boot_id") == 0)
+        path = strcmp(host, "far") == 0 ? "/proc/version" : "/proc/sys/kernel/ostype";
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}

@@ -1,0 +1,575 @@
+"""tests.py TENON TOOLS [--all] - one conversion by many processes.
+
+Every output is compared with that of "tenon convert" by one process, file by file.  TOOLS has trace and
+inject.so of tests/faults and locks.so.
+"""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+
+TENON, TOOLS = sys.argv[1], pathlib.Path(sys.argv[2])
+ALL = "--all" in sys.argv
+ROOM = pathlib.Path(tempfile.mkdtemp(prefix="tenon-together-"))
+ENVIRONMENT = {k: v for k, v in os.environ.items()
+               if not k.startswith(("SLURM", "OMPI", "PMI", "TENON_", "JOB_COMPLETION"))}
+ENVIRONMENT["LC_ALL"] = "C"
+TESTS = []
+
+
+def test(f):
+    TESTS.append(f)
+    return f
+
+
+def write_input(path, seed=1, rows=600, change=0):
+    """Small tensors, two large ones, metadata, and a tied tensor."""
+    pick = random.Random(seed)
+    header, at = {"__metadata__": {"made": "by a test"}}, 0
+    shapes = {f"layer.{i}.{part}": shape for i in range(12)
+              for part, shape in (("weight", [64, 256]), ("bias", [64]), ("norm", [256]))}
+    shapes |= {"embedding": [rows, 512], "head": [rows, 512], "odd": [3, 7, 5], "one": []}
+    for name, shape in shapes.items():
+        n = 4
+        for extent in shape:
+            n *= extent
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + n]}
+        at += n
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    block = array("f", [pick.gauss(0, 1) for _ in range(65521)]).tobytes()
+    data = (block * (at // len(block) + 1))[:at]
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data[:-4] + struct.pack("<f", 1 + change))
+
+
+INPUT = ROOM / "in.safetensors"
+write_input(INPUT)
+SMALL = ROOM / "small.safetensors"
+write_input(SMALL, rows=80)
+
+
+def tool(*words, code=0, env=None, **more):
+    done = subprocess.run([TENON, *map(str, words)], capture_output=True, text=True, timeout=60,
+                          env={**ENVIRONMENT, **(env or {})}, **more)
+    assert code is None or done.returncode == code, \
+        f"{' '.join(map(str, words))}: exit {done.returncode}: {done.stderr}"
+    return done
+
+
+def begin(*words, env=None, **more):
+    return subprocess.Popen([TENON, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**ENVIRONMENT, **(env or {})}, **more)
+
+
+def end(processes, codes=(0,)):
+    out = []
+    for p in processes:
+        stdout, stderr = p.communicate(timeout=60)
+        assert codes is None or p.returncode in codes, f"exit {p.returncode}: {stderr}"
+        out.append(stderr)
+    return out
+
+
+def contents(folder):
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+
+
+class Case:
+    """A folder for the output, and the files that one process writes."""
+    number = 0
+
+    def __init__(self, name, *options, source=INPUT):
+        Case.number += 1
+        self.folder = ROOM / f"case{Case.number}"
+        self.folder.mkdir()
+        self.source, self.options = source, options
+        self.out = self.folder / name
+        self.work = self.folder / (name + ".tenon")
+        self.convert()
+        self.reference = contents(self.folder)
+        self.reset()
+
+    def convert(self):
+        tool("convert", self.source, self.out, "-q", *self.options)
+
+    def command(self, *more):
+        return ["convert", "--together", self.source, self.out, "-q", "--piece-size", "200K", *self.options, *more]
+
+    def plan(self, *more):
+        tool("plan", self.source, self.out, "-q", "--piece-size", "200K", *self.options, *more)
+
+    def pieces(self):
+        return json.loads((self.work / "plan.json").read_text())["pieces"]
+
+    def reset(self):
+        shutil.rmtree(self.folder)
+        self.folder.mkdir()
+
+    def is_right(self, what=""):
+        found = contents(self.folder)
+        assert sorted(found) == sorted(self.reference), f"{what}: {sorted(os.listdir(self.folder))}"
+        assert found == self.reference, f"{what}: other bytes than one process writes"
+        assert sorted(os.listdir(self.folder)) == sorted(self.reference), f"{what}: {os.listdir(self.folder)}"
+
+    def is_untouched(self, what=""):
+        assert not contents(self.folder), f"{what}: {os.listdir(self.folder)}"
+
+
+def cases():
+    return [
+        Case("out.safetensors"),
+        Case("out.zt", "--cast", "bf16", "--checksum", "crc32c"),
+        Case("out.zt", "--checksum", "sha256"),
+        Case("out.zt", "--compress", "zstd", "--checksum", "crc32c"),
+        Case("out.safetensors", "--shard-size", "400K"),
+        Case("out.safetensors", "--shard-size", "300K", "--cast", "[lhe]*=mxfp4"),
+        Case("out.zt", "--cast", "int8,per=tensor"),
+        Case("out.zt", "--cast", "*weight=int8,per=channel,axis=0", "--compress", "zstd"),
+        Case("out.zt", "--cast", "*weight=nvfp4", "--checksum", "sha256"),
+        Case("out.gguf", "--cast", "embedding=q4_K", "--cast", "head=q8_0"),
+        Case("out.zt", "--form", "coo,threshold=1"),
+        Case("out.npz", "--compress", "deflate"),
+        Case("out.safetensors", "--transpose", "embedding=1,0", "--cast", "head=fp8_e4m3"),
+    ]
+
+
+# ---- the same bytes ----
+
+@test
+def any_number_of_processes_at_once_writes_what_one_writes():
+    for case in cases():
+        for n in (1, 2, 3, 8):
+            case.reset()
+            end([begin(*case.command("--ranks", f"{i}/{n}")) for i in range(n)])
+            case.is_right(f"{case.options} by {n}")
+
+
+@test
+def processes_one_after_the_other_and_any_number_of_threads_write_the_same():
+    for k, case in enumerate(cases()):
+        case.plan()
+        pieces = list(range(len(case.pieces())))
+        random.Random(k).shuffle(pieces)
+        for i, piece in enumerate(pieces):
+            if i % 3 == 0 and i < 9:
+                tool("run", case.work, "--piece", piece, "-q", "-j", 1 + i % 4)
+        tool("run", case.work, "-q", "-j", 1 + k % 3)
+        tool("finish", case.work, "-q")
+        case.is_right(str(case.options))
+
+
+@test
+def tied_tensors_stay_tied():
+    source = pathlib.Path(__file__).parent.parent / "golden/pytorch/v2.15/tied_params.pt"
+    for name in ("out.zt", "out.safetensors", "out.gguf"):
+        case = Case(name, "--drop-metadata", source=source)
+        end([begin(*case.command("--ranks", f"{i}/3")) for i in range(3)])
+        case.is_right(name)
+
+
+@test
+def an_output_that_is_there_is_replaced_with_force_only():
+    case = Case("out.zt", "--cast", "bf16", source=SMALL)
+    case.out.write_text("old")
+    os.chmod(case.out, 0o640)
+    end([begin(*case.command("--ranks", f"{i}/2")) for i in range(2)], codes=(2,))
+    assert case.out.read_text() == "old"
+    end([begin(*case.command("--force", "--ranks", f"{i}/2")) for i in range(2)])
+    case.is_right()
+    assert os.stat(case.out).st_mode & 0o777 == 0o640
+
+
+@test
+def the_input_can_be_the_output():
+    case = Case("out.safetensors", "--cast", "bf16", source=SMALL)
+    shutil.copy(SMALL, case.out)
+    case.source = case.out
+    tool(*case.command("--force"))
+    case.is_right()
+
+
+@test
+def a_rank_that_comes_late_finds_the_work_done():
+    case = Case("out.zt", "--cast", "bf16", source=SMALL)
+    tool(*case.command("--ranks", "0/3"))
+    assert case.out.read_bytes() == case.reference["out.zt"]
+    tool(*case.command("--ranks", "2/3"))
+    assert case.work.exists()
+    tool(*case.command("--ranks", "1/3"))
+    case.is_right()
+
+
+@test
+def launchers_are_only_asked_with_together():
+    case = Case("out.zt", "--cast", "bf16", source=SMALL)
+    tool("convert", SMALL, case.out, "-q", "--cast", "bf16", env={"SLURM_PROCID": "3", "SLURM_NTASKS": "8"})
+    case.is_right()
+    for env in ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_RANK": "1", "PMI_SIZE": "2"},
+                {"SLURM_ARRAY_TASK_ID": "8", "SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MIN": "7"},
+                {"JOB_COMPLETION_INDEX": "1", "TENON_RANKS": "2"}, {"TENON_RANK": "1", "TENON_RANKS": "2"}):
+        case.reset()
+        tool(*case.command(), env=env)
+        assert os.listdir(case.work / "ranks") == ["1"], env
+
+
+# ---- going on ----
+
+@test
+def a_conversion_that_was_interrupted_goes_on_with_the_same_command():
+    case = Case("out.zt", "--cast", "bf16", "--checksum", "crc32c")
+    case.plan()
+    tool("run", case.work, "--piece", "0-2", "-q")
+    before = {p.name: p.stat().st_mtime_ns for p in (case.work / "pieces").glob("*.done")}
+    assert len(before) == 3
+    tool("run", case.work, "--piece", "1", "-q")
+    after = {p.name: p.stat().st_mtime_ns for p in (case.work / "pieces").glob("*.done")}
+    assert after == before, "a piece was made again"
+    state = json.loads(tool("ls", "--json", case.work).stdout)
+    assert (state["pieces_made"], state["published"]) == (3, False)
+    tool(*case.command())
+    case.is_right()
+
+
+@test
+def finishing_needs_all_pieces():
+    case = Case("out.zt", source=SMALL)
+    case.plan()
+    done = tool("finish", case.work, code=1)
+    assert "pieces are missing" in done.stderr, done.stderr
+    tool("run", case.work, "-q")
+    assert sorted(os.listdir(case.folder)) == ["out.zt.tenon"]
+    tool("finish", case.work, "-q")
+    case.is_right()
+    assert "expected a work folder" in tool("finish", case.work, code=1).stderr
+
+
+@test
+def abandoning_leaves_the_output_as_it_was():
+    case = Case("out.zt", source=SMALL)
+    case.plan()
+    tool("run", case.work, "--piece", "0", "-q")
+    tool("abandon", case.work)
+    assert os.listdir(case.folder) == []
+    other = ROOM / "no-work"
+    other.mkdir()
+    (other / "file").write_text("mine")
+    assert "expected a work folder" in tool("abandon", other, code=1).stderr
+    assert (other / "file").read_text() == "mine"
+
+
+@test
+def the_work_folder_can_be_elsewhere():
+    case = Case("out.zt", source=SMALL)
+    work = ROOM / "elsewhere"
+    tool(*case.command("--work", work))
+    case.is_right()
+    assert not work.exists()
+
+
+@test
+def a_plan_is_run_from_another_folder():
+    case = Case("out.zt", "--cast", "bf16", source=SMALL)
+    shutil.copy(SMALL, case.folder / "in.safetensors")
+    tool("plan", "in.safetensors", "out.zt", "--cast", "bf16", "-q", cwd=case.folder)
+    tool("run", case.work, "-q", cwd="/")
+    tool("finish", case.work, "-q", cwd="/")
+    os.unlink(case.folder / "in.safetensors")
+    case.is_right()
+
+
+# ---- refusing ----
+
+@test
+def another_plan_is_refused_with_the_difference():
+    case = Case("out.zt", "--cast", "bf16", source=SMALL)
+    case.plan()
+    done = tool("convert", "--together", SMALL, case.out, "--cast", "f16", "--piece-size", "200K", code=3)
+    assert "options are not what they were" in done.stderr and "bf16" in done.stderr, done.stderr
+    plan = case.work / "plan.json"
+    text = plan.read_text()
+    version = json.loads(text)["tenon"]
+    plan.write_text(text.replace(f'"tenon":"{version}"', '"tenon":"0.0.1"'))
+    for command in (case.command(), ["run", case.work], ["finish", case.work]):
+        done = tool(*command, code=3)
+        assert "0.0.1" in done.stderr and version in done.stderr, done.stderr
+    plan.write_text(text)
+    tool(*case.command())
+    case.is_right()
+
+
+@test
+def another_input_is_refused():
+    source = ROOM / "changing.safetensors"
+    write_input(source, rows=80)
+    case = Case("out.zt", "--cast", "bf16", source=source)
+    case.plan()
+    tool("run", case.work, "--piece", "0", "-q")
+    write_input(source, rows=80, change=1)
+    for command in (case.command(), ["run", case.work], ["finish", case.work]):
+        done = tool(*command, code=3)
+        assert "the input is not what it was" in done.stderr, done.stderr
+    case.is_untouched()
+
+
+@test
+def urls_and_pipes_are_refused():
+    assert "only make a file together" in tool("convert", "--together", SMALL, "s3://bucket/out.zt", code=1).stderr
+    assert "several processes" in tool("convert", "--together", SMALL, "-", "--to", "ztensor", code=2).stderr
+    assert "--work needs --together" in tool("convert", SMALL, ROOM / "x.zt", "--work", "x", code=2).stderr
+
+
+def damage(path, change):
+    data = bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(bytes(data))
+
+
+@test
+def records_that_a_crash_cut_short_are_made_again():
+    case = Case("out.zt", "--compress", "zstd", "--checksum", "crc32c", source=SMALL)
+    case.plan()
+    tool("run", case.work, "-q")
+    records = sorted((case.work / "pieces").glob("*.done"))
+    damage(records[0], lambda d: d.__delitem__(slice(len(d) // 2, None)))
+    damage(records[1], lambda d: d.__setitem__(slice(None), b"\0" * len(d)))
+    tool(*case.command())
+    case.is_right()
+
+
+@test
+def records_that_are_wrong_publish_nothing():
+    case = Case("out.zt", "--compress", "zstd", "--checksum", "crc32c", source=SMALL)
+    case.plan()
+    tool("run", case.work, "-q")
+    kept = ROOM / "kept"
+    shutil.copytree(case.work, kept)
+    records = sorted((case.work / "pieces").glob("*.done"))
+    parts = sorted((case.work / "pieces").glob("*.part"))
+    harm = [
+        lambda: shutil.copy(records[1], records[0]),
+        lambda: os.unlink(parts[0]),
+        lambda: damage(parts[0], lambda d: d.__delitem__(slice(len(d) - 1, None))),
+    ]
+    for i, do in enumerate(harm):
+        do()
+        tool("finish", case.work, "-q", code=None if i else 1)
+        assert not case.out.exists() or case.out.read_bytes() == case.reference["out.zt"], i
+        shutil.rmtree(case.work, ignore_errors=True)
+        shutil.copytree(kept, case.work)
+    # the copy has other files: it can be abandoned, and the same command begins anew
+    tool("abandon", case.work)
+    tool(*case.command())
+    case.is_right()
+
+
+@test
+def files_that_became_shorter_publish_nothing():
+    case = Case("out.zt", "--cast", "bf16", source=SMALL)
+    case.plan()
+    tool("run", case.work, "-q")
+    os.truncate(case.work / "files/head", 1000)
+    assert "abandon" in tool("finish", case.work, code=1).stderr
+    case.is_untouched()
+
+
+# ---- dying ----
+
+def traced(case, *mode, log):
+    return subprocess.run([TOOLS / "trace", log, *map(str, mode), "--", TENON, *map(str, case.command("-j", "1"))],
+                          env={**ENVIRONMENT, "FAULTS_PRELOAD": str(TOOLS / "inject.so")}, capture_output=True,
+                          timeout=60)
+
+
+@test
+def killed_at_any_step_the_same_command_or_others_finish():
+    if not (TOOLS / "trace").exists():
+        return
+    log = ROOM / "log"
+    for case, more in ((Case("out.zt", "--cast", "bf16", "--checksum", "crc32c", source=SMALL), 7),
+                       (Case("out.zt", "--compress", "zstd", source=SMALL), 23),
+                       (Case("out.safetensors", "--shard-size", "100K", source=SMALL), 29)):
+        traced(case, "count", log=log)
+        case.is_right("without a fault")
+        count = len(log.read_text().splitlines()) - 1
+        assert count > 100
+        for i in range(1, count + 1, 1 if ALL else more):
+            case.reset()
+            traced(case, "kill", i, log=log)
+            state = contents(case.folder)
+            head = [n for n in state if n.endswith((".zt", ".json")) or n == "out.safetensors"]
+            assert not head or state == case.reference, f"killed at {i}: {sorted(state)}"
+            if not head:
+                if i % 2:
+                    tool(*case.command())
+                else:
+                    end([begin(*case.command("--ranks", f"{r}/2")) for r in range(2)])
+            elif case.work.exists():
+                tool(*case.command())
+            else:                       # published, and the folder is on its way out: the next command cleans up
+                tool(*case.command(), code=None)
+            case.is_right(f"killed at call {i} of {count}")
+
+
+@test
+def the_pieces_of_a_process_that_is_killed_are_taken_over_by_the_others():
+    case = Case("out.zt", "--cast", "[lhe]*=mxfp4", "--checksum", "crc32c")
+    processes = [begin(*case.command("--ranks", f"{i}/3", "-j", "1")) for i in range(3)]
+    time.sleep(0.05)
+    processes[1].kill()
+    end([processes[0], processes[2]])
+    processes[1].communicate()
+    assert case.out.read_bytes() == case.reference["out.zt"]
+
+
+class Holder:
+    """A process that holds a piece: stopped when it has claimed one."""
+
+    def __init__(self, case):
+        self.case = case
+        self.process = begin("run", case.work, "-j", "1", "-q")
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            self.process.send_signal(signal.SIGSTOP)
+            if self.process.poll() is not None:
+                break
+            state = json.loads(tool("ls", "--json", case.work).stdout)
+            if state["holders"]:
+                self.state = state
+                return
+            self.process.send_signal(signal.SIGCONT)
+            time.sleep(0.001)
+        raise AssertionError("it never held a piece")
+
+
+def big_case(*options):
+    """One whose pieces take long enough to be caught in the middle."""
+    source = ROOM / "big.safetensors"
+    if not source.exists():
+        write_input(source, rows=6000)
+    return Case("out.zt", "--compress", "zstd:12", *options, source=source)
+
+
+@test
+def a_process_that_is_stopped_is_named_and_one_that_is_killed_is_replaced():
+    case = big_case()
+    case.plan()
+    holder = Holder(case)
+    told = holder.state["holders"][0]
+    assert told["pid"] == holder.process.pid and told["stopped"] and told["host"], told
+    other = begin(*case.command())
+    line, until = "", time.monotonic() + 30
+    while "stopped" not in line and time.monotonic() < until:
+        line = other.stderr.readline()
+    assert f"process {holder.process.pid} on {told['host']}" in line, line
+    assert not case.out.exists()
+    held = f"{told['piece']:05}.done"
+    times = {p.name: p.stat().st_mtime_ns for p in (case.work / "pieces").glob("*.done")}
+    assert held not in times
+    holder.process.kill()
+    holder.process.wait()
+    end([other])
+    case.is_right()
+
+
+@test
+def a_folder_that_is_used_is_not_abandoned():
+    case = big_case()
+    case.plan()
+    holder = Holder(case)
+    assert "is working there" in tool("abandon", case.work, code=3).stderr
+    run = tool("run", case.work, "--piece", holder.state["holders"][0]["piece"])
+    assert "1 are being made by others" in run.stderr, run.stderr
+    holder.process.send_signal(signal.SIGCONT)
+    end([holder.process])
+    tool("finish", case.work, "-q")
+    case.is_right()
+
+
+@test
+def a_disk_that_is_full_for_one_process_stops_all_and_harms_nothing():
+    case = Case("out.zt", "--compress", "zstd")
+    processes = [begin(*case.command("--ranks", f"{i}/2", "-j", "1"),
+                       preexec_fn=(lambda: __import__("resource").setrlimit(
+                           __import__("resource").RLIMIT_FSIZE, (4096, 4096))) if i else None) for i in range(2)]
+    out = end(processes, codes=(0, 1, 3))
+    codes = [p.returncode for p in processes]
+    if 3 in codes:
+        assert not case.out.exists() or case.out.read_bytes() == case.reference["out.zt"], out
+        if not case.out.exists():
+            assert case.work.exists()
+            tool(*case.command())
+    assert case.out.read_bytes() == case.reference["out.zt"]
+
+
+@test
+def a_piece_that_fails_stops_the_others_and_is_tried_again():
+    case = Case("out.zt", source=SMALL)
+    case.plan()
+    (case.work / "pieces/00001.failed").write_text("2 somewhere: cannot write: No space left on device\n")
+    tool("run", case.work, "-q")                # it was there before: it is tried again
+    assert not list((case.work / "pieces").glob("*.failed"))
+    tool("finish", case.work, "-q")
+    case.is_right()
+
+
+# ---- locks ----
+
+def preloaded(**variables):
+    return {"LD_PRELOAD": str(TOOLS / "locks.so"), **variables}
+
+
+@test
+def without_locks_pieces_are_dealt_by_rank_and_that_is_said():
+    for n in (1, 3):
+        case = Case("out.zt", "--cast", "bf16", "--checksum", "crc32c")
+        command = case.command()
+        command.remove("-q")
+        told = end([begin(*command, "--ranks", f"{i}/{n}", env=preloaded(LOCKS="none")) for i in range(n)])
+        assert all("has no locks" in line for line in told), told
+        assert n == 1 or f"this is rank 1 of {n}" in told[1], told
+        assert case.out.read_bytes() == case.reference["out.zt"]
+
+
+@test
+def locks_that_others_do_not_see_are_noticed():
+    case = big_case()
+    command = case.command()
+    command.remove("-q")
+    for hosts in (("", ""), ("near", "far")):
+        case.reset()
+        processes = [begin(*command, "--ranks", f"{i}/2", "-j", "1",
+                           env=preloaded(LOCKS="local", **({"HOST": host} if host else {})))
+                     for i, host in enumerate(hosts)]
+        told = end(processes)
+        assert any("not seen by other processes" in line for line in told), told
+        assert case.out.read_bytes() == case.reference["out.zt"]
+
+
+def main():
+    bad = 0
+    only = [word for word in sys.argv[3:] if not word.startswith("-")]
+    chosen = [f for f in TESTS if not only or any(word in f.__name__ for word in only)]
+    for f in chosen:
+        began = time.monotonic()
+        try:
+            f()
+        except Exception as problem:
+            bad += 1
+            print(f"FAIL  {f.__name__.replace('_', ' ')}: {type(problem).__name__}: {problem}")
+        if "-v" in sys.argv:
+            print(f"{time.monotonic() - began:6.1f} s  {f.__name__}")
+    shutil.rmtree(ROOM, ignore_errors=True)
+    print(f"{len(chosen) - bad} passed, {bad} failed")
+    return bad > 0
+
+
+sys.exit(main())
