@@ -521,7 +521,7 @@ const command cmd_plan = {
     .operands = "IN... OUT",
     .summary = "Plan a conversion for many processes, and write nothing yet.",
     .about = "Makes the folder OUT.tenon with the plan, for \"tenon run\" and \"tenon finish\".\n"
-             "Takes all options of convert.  If the folder is there, the plan must be the same.",
+             "Takes all options of convert.  A folder that is there must have the same plan.",
     .example = "  $ tenon plan in.safetensors out.zt --cast mxfp4",
     .min_files = 2,
     .max_files = SIZE_MAX,

@@ -292,32 +292,6 @@ static void conversions_need_rules_and_options_that_are_there(void)
     tn_close(f);
 }
 
-static void work_needs_a_folder(const tn_file *f)
-{
-    tn_work *work = NULL;
-    tn_work_state state = { .size = sizeof state };
-    const tn_work_options ranks = { .size = sizeof ranks, .rank = 2, .ranks = 2 };
-    const char *out = in_folder("work.zt").text;
-    REFUSED(tn_work_make, (NULL, out, NULL, NULL, &work, &err), "a file");
-    REFUSED(tn_work_make, (f, NULL, NULL, NULL, &work, &err), "a path");
-    REFUSED(tn_work_make, (f, out, NULL, NULL, NULL, &err), "a place");
-    REFUSED(tn_work_make, (f, out, NULL, &ranks, &work, &err), "rank");
-    REFUSED(tn_work_make, (f, out, NULL, &(tn_work_options){ .rank = 0 }, &work, &err), "size");
-    REFUSED(tn_work_open, (NULL, NULL, &work, &err), "a folder");
-    REFUSED(tn_work_open, ("no.tenon", NULL, NULL, &err), "a place");
-    REFUSED(tn_work_open, ("no.tenon", &ranks, &work, &err), "rank");
-    ANSWERS(tn_work_plan, (NULL), == NULL);
-    ANSWERS(tn_work_folder, (NULL), != NULL);
-    ANSWERS(tn_work_output, (NULL), != NULL);
-    REFUSED(tn_work_run, (NULL, 0, NULL, &err), "a work");
-    REFUSED(tn_work_run_all, (NULL, true, &err), "a work");
-    REFUSED(tn_work_finish, (NULL, NULL, &err), "a work");
-    REFUSED(tn_work_look, (NULL, &state, NULL, NULL, &err), "a folder");
-    REFUSED(tn_work_look, ("no.tenon", NULL, NULL, NULL, &err), "a place");
-    REFUSED(tn_work_abandon, (NULL, &err), "a folder");
-    TAKES(tn_work_close, (NULL));
-}
-
 static void plans_need_pieces_that_are_there(void)
 {
     tn_file *f = some_file();
@@ -343,7 +317,13 @@ static void plans_need_pieces_that_are_there(void)
     REFUSED(tn_plan_open, ("p.json", NULL, &err), "a place");
     tn_plan_free(plan);
     TAKES(tn_plan_free, (NULL));
-    work_needs_a_folder(f);
+    ANSWERS(tn_work_plan, (NULL), == NULL);     ANSWERS(tn_work_folder, (NULL), != NULL);
+    ANSWERS(tn_work_output, (NULL), != NULL);   TAKES(tn_work_close, (NULL));
+    REFUSED(tn_work_make, (NULL, "x.zt", NULL, NULL, NULL, &err), "a file");
+    REFUSED(tn_work_open, (NULL, NULL, NULL, &err), "a folder");
+    REFUSED(tn_work_run, (NULL, 0, NULL, &err), "a work");  REFUSED(tn_work_run_all, (NULL, true, &err), "a work");
+    REFUSED(tn_work_finish, (NULL, NULL, &err), "a work");  REFUSED(tn_work_abandon, (NULL, &err), "a folder");
+    REFUSED(tn_work_look, (NULL, NULL, NULL, NULL, &err), "a folder");
     tn_close(f);
 }
 
