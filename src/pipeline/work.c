@@ -332,7 +332,8 @@ static tn_status make_or_join(tn_work *w, const tn_file *file, const tn_convert_
             status = tn_work_settle(w, status, err);
         bool same, gone = w->folder < 0 || tn_work_folder_is_gone(w->folder, w->path) ||
                           tn_work_folder_was_left(w->folder, "", &same);
-        if ((status != TN_ERR_CHANGED && status != TN_ERR_IO) || !gone)
+        bool named = status == TN_ERR_EXISTS && access(w->path, F_OK) == 0;     /* another is publishing */
+        if (!named && ((status != TN_ERR_CHANGED && status != TN_ERR_IO) || !gone))
             break;
         begin_again(w);
     }

@@ -394,9 +394,9 @@ def killed_at_any_step_the_same_command_or_others_finish():
     if not (TOOLS / "trace").exists():
         return
     log = ROOM / "log"
-    for case, more in ((Case("out.zt", "--cast", "bf16", "--checksum", "crc32c", source=SMALL), 7),
-                       (Case("out.zt", "--compress", "zstd", source=SMALL), 23),
-                       (Case("out.safetensors", "--shard-size", "100K", source=SMALL), 29)):
+    for case, more in ((Case("out.zt", "--cast", "bf16", "--checksum", "crc32c", source=SMALL), 11),
+                       (Case("out.zt", "--compress", "zstd", source=SMALL), 41),
+                       (Case("out.safetensors", "--shard-size", "100K", source=SMALL), 31)):
         traced(case, "count", log=log)
         case.is_right("without a fault")
         count = len(log.read_text().splitlines()) - 1
