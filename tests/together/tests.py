@@ -441,6 +441,9 @@ class Holder:
             self.process.send_signal(signal.SIGSTOP)
             if self.process.poll() is not None:
                 break
+            stat = pathlib.Path(f"/proc/{self.process.pid}/stat")
+            while stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] not in "TZX":
+                time.sleep(0.001)
             state = json.loads(tool("ls", "--json", case.work).stdout)
             if state["holders"]:
                 self.state = state
@@ -465,7 +468,9 @@ def a_process_that_is_stopped_is_named_and_one_that_is_killed_is_replaced():
     holder = Holder(case)
     told = holder.state["holders"][0]
     assert told["pid"] == holder.process.pid and told["stopped"] and told["host"], told
-    other = begin(*case.command())
+    command = case.command()
+    command.remove("-q")
+    other = begin(*command)
     line, until = "", time.monotonic() + 30
     while "stopped" not in line and time.monotonic() < until:
         line = other.stderr.readline()
