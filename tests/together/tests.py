@@ -371,6 +371,47 @@ def records_that_are_wrong_publish_nothing():
     case.is_right()
 
 
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+@test
+def hostile_records_are_refused_or_read_and_never_crash():
+    pick = random.Random(7)
+    trailer = len('"checksum":"crc32c:0x00000000"}\n')
+    for options in (("--compress", "zstd", "--checksum", "crc32c"), ("--cast", "*weight=int8,per=tensor")):
+        case = Case("out.zt", *options, source=SMALL)
+        case.plan()
+        tool("run", case.work, "-q")
+        kept = ROOM / f"hostile{len(options)}"
+        shutil.copytree(case.work, kept)
+        record = next(p for p in sorted((kept / "pieces").glob("*.done")) if p.stat().st_size > 200)
+        body = record.read_bytes()[:-trailer]
+        for i in range(25):
+            data = bytearray(body)
+            at = pick.randrange(len(data))
+            if i % 3 == 0:
+                del data[at:at + pick.randrange(1, 40)]
+            elif i % 3 == 1:
+                data[at] = pick.choice(b'0123456789",[]{}:\x00\xff')
+            else:
+                data[at:at] = pick.choice((b"9" * 25, b"[" * 99, b'""', b"[0,\"\"],"))
+            shutil.rmtree(case.work, ignore_errors=True)
+            case.out.unlink(missing_ok=True)
+            shutil.copytree(kept, case.work)
+            (case.work / "pieces" / record.name).write_bytes(
+                bytes(data) + f'"checksum":"crc32c:0x{crc32c(data):08X}"}}\n'.encode())
+            done = tool("finish", case.work, "-q", code=None)
+            assert done.returncode in (0, 1, 2, 3), f"{i}: {done.returncode} {bytes(data)}"
+            assert done.returncode == 0 or not case.out.exists(), f"{i}: failed and published"
+        shutil.rmtree(kept)
+
+
 @test
 def files_that_became_shorter_publish_nothing():
     case = Case("out.zt", "--cast", "bf16", source=SMALL)
