@@ -264,6 +264,15 @@ static tn_status plan_own(tn_work *w, const tn_file *file, const tn_convert_opti
     return tn_plan_write(w->plan, own, err);
 }
 
+/* Whether two plans are of one input, options and version.  What is planned for an output that is there,
+ * and for one that is not, differs in details. */
+static bool same_request(tn_text a, tn_text b)
+{
+    static const char end[] = "\n\"files\":";
+    const char *x = memmem(a.ptr, a.len, end, sizeof end - 1), *y = memmem(b.ptr, b.len, end, sizeof end - 1);
+    return x && y && x - a.ptr == y - b.ptr && memcmp(a.ptr, b.ptr, (size_t)(x - a.ptr)) == 0;
+}
+
 /* A folder whose output is published: for a rank of the same work there is nothing to do.  Else it is
  * removed. */
 static tn_status visit_left(tn_work *w, const tn_file *file, const tn_convert_options *convert, tn_error *err)
@@ -276,7 +285,7 @@ static tn_status visit_left(tn_work *w, const tn_file *file, const tn_convert_op
     if (same)
         same = plan_own(w, file, convert, true, &own, NULL) == TN_OK &&
                tn_work_folder_plan(w->folder, &arena, &saved, &there, NULL) == TN_OK && there &&
-               tn_plan_compare((const uint8_t *)saved.ptr, saved.len, &own, NULL) == TN_OK;
+               same_request(saved, (tn_text){ (const char *)own.data, own.size });
     drop_plan(w);
     tn_buf_free(&own);
     tn_arena_free(&arena);
