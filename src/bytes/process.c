@@ -22,10 +22,11 @@ static size_t read_text(const char *path, char *text, size_t room)
     return n;
 }
 
-/* Its state and start, behind the name in brackets, which may have any characters. */
+/* Its state and start, behind the name in brackets, which may have any characters.  The state is X as soon as
+ * it is ending: it loses its locks before it becomes a zombie. */
 static bool read_stat(uint64_t pid, char *state, uint64_t *start)
 {
-    enum { BEFORE_START = 19 };         /* fields between the state and the start, and the state */
+    enum { FLAGS = 6, BEFORE_START = 19, ENDING = 4 };  /* fields from the state on; PF_EXITING */
     char path[40], text[1024];
     snprintf(path, sizeof path, "/proc/%" PRIu64 "/stat", pid);
     const char *p = read_text(path, text, sizeof text) ? strrchr(text, ')') : NULL;
@@ -33,8 +34,11 @@ static bool read_stat(uint64_t pid, char *state, uint64_t *start)
         return false;
     *state = p[2];
     p += 2;
-    for (int i = 0; i < BEFORE_START && p; i++)
+    for (int i = 0; i < BEFORE_START && p; i++) {
         p = strchr(p + 1, ' ');
+        if (p && i + 1 == FLAGS && (strtoull(p + 1, NULL, 10) & ENDING))
+            *state = 'X';
+    }
     *start = p ? strtoull(p + 1, NULL, 10) : 0;
     return p != NULL;
 }
