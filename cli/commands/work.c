@@ -89,9 +89,8 @@ static void lost_row(void *context, const tn_cast_report *lost)
     lost_add(&((job *)context)->lost, lost);
 }
 
-static tn_status open_work(job *j, tn_work **work, tn_error *err)
+static tn_status open_work(job *j, tn_work_options w, tn_work **work, tn_error *err)
 {
-    tn_work_options w = work_options(j->o);
     w.progress = progress_step;
     w.note = progress_note;
     w.lost = lost_row;
@@ -151,7 +150,7 @@ static int run(const opts *o)
     tn_error err;
     signals_catch();
     progress_begin(&j.bar, o->quiet);
-    tn_status status = open_work(&j, &work, &err);
+    tn_status status = open_work(&j, work_options(o), &work, &err);
     for (size_t i = 0; i < o->pieces.count && status == TN_OK; i++)
         status = run_some(&j, work, o->pieces.items[i], &err);
     if (status == TN_OK && o->pieces.count == 0)
@@ -172,9 +171,10 @@ static int finish(const opts *o)
     tn_work *work = NULL;
     tn_convert_result result = { 0 };
     tn_error err;
+    const tn_work_options alone = { .size = sizeof alone, .jobs = o->jobs };    /* it waits for no ranks */
     signals_catch();
     progress_begin(&j.bar, o->quiet);
-    tn_status status = open_work(&j, &work, &err);
+    tn_status status = open_work(&j, alone, &work, &err);
     if (status == TN_OK)
         status = tn_work_finish(work, &result, &err);
     progress_end(&j.bar);

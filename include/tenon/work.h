@@ -27,7 +27,8 @@ typedef struct tn_work tn_work;
 /* Zeroed but for `size`, it asks for nothing. */
 typedef struct tn_work_options {
     size_t      size;           /* set by the caller: sizeof(tn_work_options) */
-    const char *folder;         /* the work folder; NULL: OUT.tenon.  On the file system of the output */
+    const char *folder;         /* the work folder: new, empty or of the same work; NULL: OUT.tenon.  On the
+                                 * file system of the output.  It is removed at the end */
     uint32_t    rank, ranks;    /* this process and how many there are; ranks 0: not known.  They say where to
                                  * begin; only without locks they say who makes what */
     unsigned    jobs;           /* threads; 0: one per core.  Of tn_work_open() only */
@@ -107,11 +108,11 @@ typedef void (*tn_work_holder_fn)(void *context, const tn_work_holder *holder);
 /* Reads how far a folder is, without the input, and tells `holder` (may be NULL) who is making what.
  * TN_ERR_CORRUPT: it is no work folder. */
 TN_API tn_status tn_work_look(const char *folder, tn_work_state *state, tn_work_holder_fn holder,
-                              void *context,
-                              tn_error *err);
+                              void *context, tn_error *err);
 
 /* Removes a work folder and what was made in it; the output stays as it was.  TN_ERR_IO: a process is
- * using it. Anything that is no work folder is TN_ERR_CORRUPT and left as it is. */
+ * using it. Anything that is no work folder is TN_ERR_CORRUPT and left as it is;
+ * files that others have put there stay (TN_ERR_IO). */
 TN_API tn_status tn_work_abandon(const char *folder, tn_error *err);
 
 #ifdef __cplusplus

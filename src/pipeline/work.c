@@ -198,6 +198,7 @@ static tn_status join(tn_work *w, const tn_buf *own, tn_error *err)
     int lock = -1;
     if (w->folder < 0)
         TN_TRY(tn_work_folder_make(w->path, &w->folder, err));
+    TN_TRY(tn_work_folder_check(w->folder, err));
     TN_TRY(tn_work_folder_lock(w->folder, "plan.lock", &lock, err));
     tn_status status = tn_work_folder_fill(w->folder, err);
     if (!status)
@@ -264,32 +265,63 @@ static tn_status plan_own(tn_work *w, const tn_file *file, const tn_convert_opti
     return tn_plan_write(w->plan, own, err);
 }
 
-/* Whether two plans are of one input, options and version.  What is planned for an output that is there,
- * and for one that is not, differs in details. */
-static bool same_request(tn_text a, tn_text b)
+/* Whether two plans are the same before a line.  What is planned for an output that is there, and for one
+ * that is not, differs in details. */
+static bool same_before(tn_text a, tn_text b, const char *line)
 {
-    static const char end[] = "\n\"files\":";
-    const char *x = memmem(a.ptr, a.len, end, sizeof end - 1), *y = memmem(b.ptr, b.len, end, sizeof end - 1);
+    const char *x = memmem(a.ptr, a.len, line, strlen(line)), *y = memmem(b.ptr, b.len, line, strlen(line));
     return x && y && x - a.ptr == y - b.ptr && memcmp(a.ptr, b.ptr, (size_t)(x - a.ptr)) == 0;
 }
 
-/* A folder whose output is published: for a rank of the same work there is nothing to do.  Else it is
- * removed. */
-static tn_status visit_left(tn_work *w, const tn_file *file, const tn_convert_options *convert, tn_error *err)
+/* The output has taken the place of the input: its plan cannot be made again. */
+static bool is_in_place(const tn_work *w, const tn_file *file)
 {
+    struct stat st;
+    bool same = false;
+    for (size_t i = 0; i < file->nshards && w->head_path && stat(w->head_path, &st) == 0 && !same; i++) {
+        const tn_identity *read = tn_source_identity(file->shards[i].source);
+        const tn_identity head = tn_identity_of(&st);
+        same = read && tn_identity_same_file(read, &head);
+    }
+    return same;
+}
+
+/* Whether the plan in the folder is of the same command and, if it is still there, the same input. */
+static bool has_plan(const tn_work *w, const tn_buf *own, bool in_place)
+{
+    const tn_text made = { (const char *)own->data, own->size };
     tn_arena arena = { 0 };
     tn_text saved = { "", 0 };
+    bool there = false;
+    bool same = tn_work_folder_plan(w->folder, &arena, &saved, &there, NULL) == TN_OK && there &&
+                same_before(saved, made, in_place ? "\n\"inputs\":" : "\n\"files\":");
+    tn_arena_free(&arena);
+    return same;
+}
+
+/* Whether the published work is the one that is asked for.  In place, a command that cannot be planned any
+ * more is: its input is what it makes. */
+static bool is_same_work(tn_work *w, const tn_file *file, const tn_convert_options *convert)
+{
     tn_buf own = { 0 };
-    bool there = false, same;
-    (void)tn_work_folder_was_left(w->folder, w->head_path ? w->head_path : w->output, &same);
-    if (same)
-        same = plan_own(w, file, convert, true, &own, NULL) == TN_OK &&
-               tn_work_folder_plan(w->folder, &arena, &saved, &there, NULL) == TN_OK && there &&
-               same_request(saved, (tn_text){ (const char *)own.data, own.size });
+    bool in_place = is_in_place(w, file);
+    bool again = in_place && w->was_left && w->o.ranks && tn_work_folder_has_rank(w->folder, w->o.rank);
+    bool planned = plan_own(w, file, convert, true, &own, NULL) == TN_OK;
+    bool same = !again && (planned ? has_plan(w, &own, in_place) : in_place);
     drop_plan(w);
     tn_buf_free(&own);
-    tn_arena_free(&arena);
-    if (same)
+    return same;
+}
+
+/* A folder whose output is published: for a process of the same work there is nothing to do but to remove it.
+ * For another work it is removed here. */
+static tn_status visit_published(tn_work *w, const tn_file *file, const tn_convert_options *convert,
+                                 tn_error *err)
+{
+    bool same = true;
+    if (w->was_left)
+        (void)tn_work_folder_was_left(w->folder, w->head_path ? w->head_path : w->output, &same);
+    if (same && is_same_work(w, file, convert))
         return TN_OK;
     tn_status status = tn_work_folder_remove(w->folder, w->path, err);
     close(w->folder);
@@ -303,8 +335,8 @@ static tn_status make(tn_work *w, const tn_file *file, const tn_convert_options 
 {
     tn_buf own = { 0 };
     TN_TRY(look_at_folder(w, err));
-    if (w->was_left)
-        TN_TRY(visit_left(w, file, convert, err));
+    if (tn_work_is_published(w))
+        TN_TRY(visit_published(w, file, convert, err));
     if (tn_work_is_published(w))
         return TN_OK;
     tn_status status = plan_own(w, file, convert, false, &own, err);
@@ -342,7 +374,8 @@ static tn_status make_or_join(tn_work *w, const tn_file *file, const tn_convert_
         bool same, gone = w->folder < 0 || tn_work_folder_is_gone(w->folder, w->path) ||
                           tn_work_folder_was_left(w->folder, "", &same);
         bool named = status == TN_ERR_EXISTS && access(w->path, F_OK) == 0;     /* another is publishing */
-        if (!named && ((status != TN_ERR_CHANGED && status != TN_ERR_IO) || !gone))
+        bool fleeting = status == TN_ERR_CHANGED || status == TN_ERR_IO || status == TN_ERR_CORRUPT;
+        if (!named && !(fleeting && gone))
             break;
         begin_again(w);
     }

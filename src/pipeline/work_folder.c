@@ -60,6 +60,60 @@ tn_status tn_work_folder_make(const char *path, int *folder, tn_error *err)
     return *folder >= 0 ? TN_OK : tn_claims_fail(err, ENOENT, "the work folder");
 }
 
+/* ---- what belongs to a work folder ---- */
+
+typedef bool (*visit_fn)(int folder, const char *name, const void *context);
+
+/* Visits each name in an open folder until one gives true. */
+static bool any_name(int folder, visit_fn visit, const void *context)
+{
+    bool found = false;
+    int fd = openat(folder, ".", FOLDER_FLAGS);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir && fd >= 0)
+        close(fd);
+    for (struct dirent *entry; !found && dir && (entry = readdir(dir)) != NULL;)
+        found = visit(folder, entry->d_name, context);
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+static bool is_entry(int folder, const char *name, const void *unused)
+{
+    (void)folder;
+    (void)unused;
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* NFS keeps a removed file that is open as .nfsXXXX. */
+static bool is_own_name(const char *name)
+{
+    static const char *const files[] = { "plan.json", "plan.lock", "finish.lock", "published", "no-locks" };
+    bool own = tn_is_temporary_name(name) || tn_begins_with(name, ".nfs");
+    for (size_t i = 0; i < sizeof files / sizeof *files && !own; i++)
+        own = strcmp(name, files[i]) == 0;
+    for (size_t i = 0; i < FOLDERS && !own; i++)
+        own = strcmp(name, folders[i]) == 0;
+    return own;
+}
+
+static bool is_foreign(int folder, const char *name, const void *unused)
+{
+    return is_entry(folder, name, unused) && !is_own_name(name);
+}
+
+tn_status tn_work_folder_check(int folder, tn_error *err)
+{
+    if (faccessat(folder, "plan.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || !any_name(folder, is_entry, NULL))
+        return TN_OK;
+    bool foreign = any_name(folder, is_foreign, NULL);
+    if (!foreign && faccessat(folder, "plan.lock", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return TN_OK;           /* another process is making it, or was killed then */
+    return tn_fail(err, TN_ERR_CORRUPT, "expected a work folder, an empty folder or a new name "
+                   "but found a folder with other files: it is left as it is");
+}
+
 tn_status tn_work_folder_fill(int folder, tn_error *err)
 {
     for (size_t i = 0; i < FOLDERS; i++)
@@ -138,24 +192,23 @@ bool tn_work_folder_is_gone(int folder, const char *path)
 
 /* ---- removing ---- */
 
-static void empty(int folder)
+static bool unlink_entry(int folder, const char *name, const void *unused)
 {
-    int fd = openat(folder, ".", FOLDER_FLAGS);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!dir && fd >= 0)
-        close(fd);
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(folder, entry->d_name, 0);
-    if (dir)
-        closedir(dir);
+    if (is_entry(folder, name, unused))
+        unlinkat(folder, name, 0);
+    return false;
+}
+
+static bool unlink_own(int folder, const char *name, const void *unused)
+{
+    return is_own_name(name) && unlink_entry(folder, name, unused);
 }
 
 static void empty_folder(int folder, const char *name)
 {
     int fd = openat(folder, name, FOLDER_FLAGS);
     if (fd >= 0) {
-        empty(fd);
+        any_name(fd, unlink_entry, NULL);
         close(fd);
     }
 }
@@ -167,7 +220,15 @@ static void empty_work(int folder)
         empty_folder(folder, folders[i]);
         unlinkat(folder, folders[i], AT_REMOVEDIR);
     }
-    empty(folder);
+    any_name(folder, unlink_own, NULL);
+}
+
+/* Somebody has put files there: they stay where they are. */
+static tn_status remove_own(int folder, tn_error *err)
+{
+    unlinkat(folder, "plan.json", 0);           /* from now on it is no work folder */
+    empty_work(folder);
+    return tn_fail(err, TN_ERR_IO, "the work folder has other files, which are left as they are");
 }
 
 /* The name that a folder has while it is removed, beside its own. */
@@ -218,23 +279,6 @@ static int open_beside(const char *path, char name[static 256])
 
 /* ---- names of a process that was killed while it published ---- */
 
-typedef bool (*visit_fn)(int folder, const char *name, const void *context);
-
-/* Visits each name in an open folder until one gives true. */
-static bool any_name(int folder, visit_fn visit, const void *context)
-{
-    bool found = false;
-    int fd = openat(folder, ".", FOLDER_FLAGS);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!dir && fd >= 0)
-        close(fd);
-    for (struct dirent *entry; !found && dir && (entry = readdir(dir)) != NULL;)
-        found = visit(folder, entry->d_name, context);
-    if (dir)
-        closedir(dir);
-    return found;
-}
-
 static bool has_second_name(int folder, const char *name, const void *unused)
 {
     struct stat st;
@@ -269,11 +313,26 @@ static bool take_back(int files, const char *name, const void *context)
     return false;
 }
 
+static bool is_temporary_link(int folder, const char *name, const void *context)
+{
+    struct stat there;
+    return tn_is_temporary_name(name) && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           tn_same_file(&there, context);
+}
+
+/* Whether the head had its last name.  Then all was published, and somebody has renamed it. */
+static bool was_published(int files, int beside)
+{
+    struct stat own;
+    return has_second_name(files, "head", NULL) && fstatat(files, "head", &own, AT_SYMLINK_NOFOLLOW) == 0 &&
+           !any_name(beside, is_temporary_link, &own);
+}
+
 void tn_work_folder_take_back(int folder, const char *output)
 {
     char name[256];
     int files = openat(folder, "files", FOLDER_FLAGS), beside = open_beside(output, name);
-    if (files >= 0 && beside >= 0)
+    if (files >= 0 && beside >= 0 && !was_published(files, beside))
         any_name(files, take_back, &beside);
     if (files >= 0)
         close(files);
@@ -283,10 +342,22 @@ void tn_work_folder_take_back(int folder, const char *output)
 
 /* ---- ranks that come late ---- */
 
+static void name_rank(uint32_t rank, char name[static 32])
+{
+    snprintf(name, 32, "ranks/%" PRIu32, rank);
+}
+
+bool tn_work_folder_has_rank(int folder, uint32_t rank)
+{
+    char name[32];
+    name_rank(rank, name);
+    return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void tn_work_folder_add_rank(int folder, uint32_t rank)
 {
     char name[32];
-    snprintf(name, sizeof name, "ranks/%" PRIu32, rank);
+    name_rank(rank, name);
     int fd = openat(folder, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0)
         close(fd);
@@ -356,6 +427,10 @@ tn_status tn_work_folder_remove(int folder, const char *path, tn_error *err)
     bool same = fstat(folder, &here) == 0 && fstatat(beside, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
                 tn_same_file(&here, &there);
     int problem = 0;
+    if (same && any_name(folder, is_foreign, NULL)) {
+        close(beside);
+        return remove_own(folder, err);
+    }
     if (same && renameat(beside, name, beside, gone) == 0) {
         problem = remove_all(folder, beside, gone);
     } else if (same && errno != ENOENT) {

@@ -26,6 +26,9 @@ tn_status tn_work_folder_open(const char *path, int *folder, tn_error *err);
 /* The same, and makes it if need be. */
 tn_status tn_work_folder_make(const char *path, int *folder, tn_error *err);
 
+/* TN_ERR_CORRUPT: it has files and is no work folder.  What is in a work folder is removed at the end. */
+tn_status tn_work_folder_check(int folder, tn_error *err);
+
 /* Makes the folders in it that are not there. */
 tn_status tn_work_folder_fill(int folder, tn_error *err);
 
@@ -44,11 +47,12 @@ bool      tn_work_folder_is_gone(int folder, const char *path);
 /* Whether a process gave names to files of the work without publishing all: it was killed, or is doing so. */
 bool      tn_work_folder_has_names(int folder);
 
-/* Takes these names, in the folder of `output`, away again. */
+/* Takes these names, in the folder of `output`, away again, unless all was published and renamed since. */
 void      tn_work_folder_take_back(int folder, const char *output);
 
-/* Notes that rank R has come, and counts those that have. */
+/* Notes that rank R has come, tells whether it has, and counts those that have. */
 void      tn_work_folder_add_rank(int folder, uint32_t rank);
+bool      tn_work_folder_has_rank(int folder, uint32_t rank);
 size_t    tn_work_folder_ranks(int folder);
 
 /* Empties a folder whose output is published, for ranks that have not come yet: what is left is the plan, the
@@ -59,7 +63,7 @@ void      tn_work_folder_leave(int folder, const struct stat *output);
 bool      tn_work_folder_was_left(int folder, const char *output, bool *same);
 
 /* Takes the folder from its path, so that it is gone at once, and removes it.  `path` may have another
- * folder by now, which stays. */
+ * folder by now, which stays; so do files in it that a work folder does not have (TN_ERR_IO). */
 tn_status tn_work_folder_remove(int folder, const char *path, tn_error *err);
 
 /* What a process that was killed while it removed such a folder has left in the folder of `path`. */

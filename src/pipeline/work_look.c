@@ -172,9 +172,11 @@ tn_status tn_work_look(const char *folder, tn_work_state *state, tn_work_holder_
 static tn_status abandon(const seen *s, const char *path, tn_error *err)
 {
     tn_claims c;
-    TN_TRY(tn_claims_open(&c, s->folder, 0, err));
-    size_t living = tn_claims_living(&c, false);
+    tn_status status = tn_claims_open(&c, s->folder, 0, err);
+    size_t living = status ? 0 : tn_claims_living(&c, false);
     tn_claims_close(&c);
+    if (status)
+        return status;
     if (living)
         return tn_fail(err, TN_ERR_IO, "%zu %s working there: end %s first", living,
                        living == 1 ? "process is" : "processes are", living == 1 ? "it" : "them");

@@ -199,13 +199,14 @@ def the_input_can_be_the_output():
 
 @test
 def a_rank_that_comes_late_finds_the_work_done():
-    case = Case("out.zt", "--cast", "bf16", source=SMALL)
-    tool(*case.command("--ranks", "0/3"))
-    assert case.out.read_bytes() == case.reference["out.zt"]
-    tool(*case.command("--ranks", "2/3"))
-    assert case.work.exists()
-    tool(*case.command("--ranks", "1/3"))
-    case.is_right()
+    for name, options in (("out.zt", ("--cast", "bf16")), ("out.safetensors", ("--shard-size", "100K"))):
+        case = Case(name, *options, source=SMALL)
+        tool(*case.command("--ranks", "0/3"))
+        assert contents(case.folder) == case.reference
+        tool(*case.command("--ranks", "2/3"))
+        assert case.work.exists()
+        tool(*case.command("--ranks", "1/3"))
+        case.is_right(name)
 
 
 @test
@@ -219,6 +220,28 @@ def launchers_are_only_asked_with_together():
         case.reset()
         tool(*case.command(), env=env)
         assert os.listdir(case.work / "ranks") == ["1"], env
+
+
+@test
+def a_rank_that_comes_late_does_not_convert_the_output_again():
+    for options in (("--add", "*bias=1"), ("--rename", "odd=even")):
+        case = Case("out.safetensors", *options, source=SMALL)
+        case.source = case.out
+        for rounds in (1, 2):           # what was done in place can be done again, by all ranks
+            shutil.copy(SMALL, case.out)
+            for rank in (0, 1, 2):
+                tool(*case.command("--force", "--ranks", f"{rank}/3"))
+            case.is_right(f"{options}, round {rounds}")
+
+
+@test
+def finishing_does_not_wait_for_ranks():
+    case = Case("out.zt", source=SMALL)
+    case.plan()
+    launcher = {"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}
+    tool("run", case.work, "-q", env=launcher)
+    tool("finish", case.work, "-q", env=launcher)
+    case.is_right()
 
 
 # ---- going on ----
@@ -284,6 +307,81 @@ def a_plan_is_run_from_another_folder():
     tool("finish", case.work, "-q", cwd="/")
     os.unlink(case.folder / "in.safetensors")
     case.is_right()
+
+
+@test
+def a_folder_with_other_files_is_no_work_folder_and_keeps_them():
+    case = Case("out.zt", source=SMALL)
+    for i, name in enumerate(("notes.txt", "files/data", ".hidden")):
+        mine = ROOM / f"mine{i}"
+        (mine / name).parent.mkdir(parents=True)
+        (mine / name).write_text("mine")
+        for command in (case.command("--work", mine), ["plan", SMALL, case.out, "--work", mine]):
+            assert "other files" in tool(*command, code=1).stderr
+        assert [p.read_text() for p in mine.rglob("*") if p.is_file()] == ["mine"], os.listdir(mine)
+    empty = ROOM / "empty"
+    empty.mkdir()
+    tool(*case.command("--work", empty))
+    case.is_right()
+
+
+@test
+def files_that_somebody_puts_into_a_work_folder_stay():
+    case = Case("out.zt", source=SMALL)
+    for end_it in ("finish", "abandon"):
+        case.plan()
+        tool("run", case.work, "-q")
+        (case.work / "notes.txt").write_text("mine")
+        (case.work / "more").mkdir()
+        done = tool(end_it, case.work, code=None)
+        assert "other files" in done.stderr, done.stderr
+        assert sorted(os.listdir(case.work)) == ["more", "notes.txt"], os.listdir(case.work)
+        assert case.out.exists() == (end_it == "finish")
+        assert not case.out.exists() or case.out.read_bytes() == case.reference["out.zt"]
+        case.reset()
+
+
+def published(case):
+    """As if the process that published had been killed before it removed the folder."""
+    case.plan()
+    tool("run", case.work, "-q")
+    kept = case.folder / "kept"
+    shutil.copytree(case.work, kept, copy_function=os.link)
+    tool("finish", case.work, "-q")
+    kept.rename(case.work)
+
+
+@test
+def a_published_folder_is_not_taken_for_another_conversion():
+    case = Case("out.safetensors", "--shard-size", "100K", source=SMALL)
+    published(case)
+    tool(*case.command())
+    case.is_right("the same command, shards")
+    case = Case("out.zt", "--cast", "bf16", source=SMALL)
+    published(case)
+    assert json.loads(tool("ls", "--json", case.work).stdout)["published"]
+    tool(*case.command())
+    case.is_right("the same command")
+    case.reset()
+    other = Case("out.zt", "--cast", "f16", source=SMALL)
+    other.folder.mkdir(exist_ok=True)
+    published(case)
+    tool("convert", "--together", SMALL, case.out, "-q", "--cast", "f16", "--force")
+    assert case.out.read_bytes() == other.reference["out.zt"]
+    assert not case.work.exists()
+
+
+@test
+def abandoning_leaves_an_output_that_was_renamed():
+    for name, options in (("out.zt", ()), ("out.safetensors", ("--shard-size", "100K"))):
+        case = Case(name, *options, source=SMALL)
+        published(case)
+        head = case.out if case.out.exists() else next(case.folder.glob("*.json"))
+        head.rename(case.folder / "renamed")
+        tool("abandon", case.work)
+        found = contents(case.folder)
+        assert found.pop("renamed") == case.reference[head.name]
+        assert found == {k: v for k, v in case.reference.items() if k != head.name}, sorted(found)
 
 
 # ---- refusing ----
