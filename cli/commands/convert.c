@@ -281,7 +281,7 @@ tn_create_options create_options(const opts *o)
         .level = o->level,
         .checksum = o->checksum,
         .jobs = o->jobs,
-        .note = o->quiet ? NULL : progress_note,
+        .note = progress_note,
     };
 }
 
