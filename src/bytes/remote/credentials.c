@@ -1,5 +1,6 @@
 /* bytes/remote/credentials.c - who asks an object store. */
 #include "bytes/remote/credentials.h"
+#include "bytes/remote/reply.h"
 #include "base/arena.h"
 #include "bytes/json.h"
 #include "bytes/remote/exchange.h"
@@ -100,35 +101,24 @@ tn_status tn_credentials_read(tn_text json, tn_credentials *c, tn_error *err)
     return good ? TN_OK : incomplete(err);
 }
 
-static tn_text trim(tn_text t)
-{
-    while (t.len && tn_is_space(t.ptr[0])) {
-        t.ptr++;
-        t.len--;
-    }
-    while (t.len && tn_is_space(t.ptr[t.len - 1]))
-        t.len--;
-    return t;
-}
-
 bool tn_ini_find(tn_text file, const char *section, const char *key, char *value, size_t cap)
 {
     bool inside = false;
     while (file.len) {
         const char *end = memchr(file.ptr, '\n', file.len);
         size_t n = end ? (size_t)(end - file.ptr) : file.len;
-        tn_text line = trim((tn_text){ file.ptr, n });
+        tn_text line = tn_remote_trim((tn_text){ file.ptr, n });
         file.ptr += n + (end != NULL);
         file.len -= n + (end != NULL);
         const char *equals = line.len ? memchr(line.ptr, '=', line.len) : NULL;
         if (line.len > 2 && line.ptr[0] == '[' && line.ptr[line.len - 1] == ']') {
-            inside = tn_text_is(trim((tn_text){ line.ptr + 1, line.len - 2 }), section);
+            inside = tn_text_is(tn_remote_trim((tn_text){ line.ptr + 1, line.len - 2 }), section);
             if (inside && !key)
                 return true;
         } else if (inside && key && equals && line.ptr[0] != '#' && line.ptr[0] != ';') {
             size_t length = (size_t)(equals - line.ptr);
-            tn_text right = trim((tn_text){ equals + 1, line.len - length - 1 });
-            if (tn_text_is(trim((tn_text){ line.ptr, length }), key))
+            tn_text right = tn_remote_trim((tn_text){ equals + 1, line.len - length - 1 });
+            if (tn_text_is(tn_remote_trim((tn_text){ line.ptr, length }), key))
                 return keep(value, cap, right.ptr, right.len);
         }
     }
@@ -275,7 +265,7 @@ static tn_status from_container(char *text, tn_credentials *c, tn_error *err)
                        "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor this machine");
     char *loaded = token_file ? load_text(token_file, &n) : NULL;
     token = token ? token : "";
-    tn_text secret = loaded ? trim((tn_text){ loaded, n }) : (tn_text){ token, strlen(token) };
+    tn_text secret = loaded ? tn_remote_trim((tn_text){ loaded, n }) : (tn_text){ token, strlen(token) };
     snprintf(header, sizeof header, "Authorization: %.*s", (int)secret.len, secret.ptr);
     free(loaded);
     TN_TRY(ask(&(question){ "GET", url, secret.len ? header : NULL, false }, text, &n, err));
@@ -293,7 +283,7 @@ static tn_status from_web_identity(char *text, tn_credentials *c, tn_error *err)
     char *token = load_text(file, &n), region[64], when[40];
     if (!token)
         return tn_fail(err, TN_ERR_IO, "cannot read the file of AWS_WEB_IDENTITY_TOKEN_FILE");
-    tn_text trimmed = trim((tn_text){ token, n });
+    tn_text trimmed = tn_remote_trim((tn_text){ token, n });
     tn_buf url = { 0 };
     tn_credentials_region(region);
     if (endpoint)

@@ -3,7 +3,7 @@
 
 /* ---- headers ---- */
 
-static tn_text trim(tn_text t)
+tn_text tn_remote_trim(tn_text t)
 {
     while (t.len && tn_is_space(t.ptr[0])) {
         t.ptr++;
@@ -51,7 +51,7 @@ static void take_range(tn_reply *r, tn_text v)
     uint64_t first = 0, last = 0, total = 0;
     if (v.len < 6 || strncmp(v.ptr, "bytes ", 6) != 0)
         return;
-    v = trim((tn_text){ v.ptr + 6, v.len - 6 });
+    v = tn_remote_trim((tn_text){ v.ptr + 6, v.len - 6 });
     bool has_range = !take_char(&v, '*');
     bool numbers = !has_range || (take_number(&v, &first) && take_char(&v, '-') && take_number(&v, &last));
     if (!numbers || last < first)
@@ -104,13 +104,13 @@ static void take_field(tn_reply *r, tn_text name, tn_text v)
 
 void tn_reply_line(tn_reply *r, const char *line, size_t n)
 {
-    tn_text all = trim((tn_text){ line, n });
+    tn_text all = tn_remote_trim((tn_text){ line, n });
     if (all.len >= 9 && strncmp(all.ptr, "HTTP/", 5) == 0) {
         const char *space = memchr(all.ptr, ' ', all.len), *end = all.ptr + all.len;
         space = space ? space : end;
         tn_text rest = { space, (size_t)(end - space) };
         uint64_t status = 0;
-        rest = trim(rest);
+        rest = tn_remote_trim(rest);
         *r = (tn_reply){ 0 };
         if (take_number(&rest, &status) && status >= 100 && status <= 999)
             r->status = (int)status;
@@ -120,7 +120,7 @@ void tn_reply_line(tn_reply *r, const char *line, size_t n)
     if (!colon)
         return;
     size_t length = (size_t)(colon - all.ptr);
-    take_field(r, (tn_text){ all.ptr, length }, trim((tn_text){ colon + 1, all.len - length - 1 }));
+    take_field(r, (tn_text){ all.ptr, length }, tn_remote_trim((tn_text){ colon + 1, all.len - length - 1 }));
 }
 
 bool tn_reply_is_strong(const tn_reply *r)

@@ -25,6 +25,9 @@ typedef struct tn_reply {
     char     code[64];          /* <Code> of an error in XML, or "" */
 } tn_reply;
 
+/* A text without the spaces around it. */
+tn_text tn_remote_trim(tn_text t);
+
 /* One line of the header, with or without its end.  A status line begins a new reply. */
 void tn_reply_line(tn_reply *reply, const char *line, size_t n);
 
