@@ -1,4 +1,7 @@
-"""tests.py TENON TOOLS [--all] - one conversion by many processes.
+"""tests.py TENON TOOLS [--all[=K/N]] [-v] [WORD...] - one conversion by many processes.
+
+--all: kill at each system call of a run, not at a sample of them; K/N: at every Nth from the Kth on, K from 0.
+WORD: only tests whose name has one of these.
 
 Every output is compared with that of "tenon convert" by one process, file by file.  TOOLS has trace and
 inject.so of tests/faults and locks.so.
@@ -17,7 +20,7 @@ import time
 from array import array
 
 TENON, TOOLS = sys.argv[1], pathlib.Path(sys.argv[2])
-ALL = "--all" in sys.argv
+SLICE = [word for word in sys.argv[3:] if word.startswith("--all")]
 ROOM = pathlib.Path(tempfile.mkdtemp(prefix="tenon-together-"))
 ENVIRONMENT = {k: v for k, v in os.environ.items()
                if not k.startswith(("SLURM", "OMPI", "PMI", "TENON_", "JOB_COMPLETION"))}
@@ -528,6 +531,14 @@ def traced(case, *mode, log):
                           timeout=60)
 
 
+def kills(count, step):
+    """At which of `count` system calls to kill."""
+    first = 0
+    if SLICE:
+        first, step = map(int, (SLICE[0].partition("=")[2] or "0/1").split("/"))
+    return range(1 + first, count + 1, step)
+
+
 @test
 def killed_at_any_step_the_same_command_or_others_finish():
     if not (TOOLS / "trace").exists():
@@ -540,7 +551,7 @@ def killed_at_any_step_the_same_command_or_others_finish():
         case.is_right("without a fault")
         count = len(log.read_text().splitlines()) - 1
         assert count > 100
-        for i in range(1, count + 1, 1 if ALL else more):
+        for i in kills(count, more):
             case.reset()
             traced(case, "kill", i, log=log)
             state = contents(case.folder)
