@@ -37,7 +37,7 @@ static size_t texts_item(reader *r, const char *key, const char ***texts)
     return n;
 }
 
-static void take_note(void *context, const char *path, const char *text)
+void core_take_note(void *context, const char *path, const char *text)
 {
     core_convert_options *o = context;
     size_t used = strlen(o->notes);
@@ -99,11 +99,12 @@ bool core_read_options(PyObject *options, core_convert_options *o)
         .drop_names = number_item(&r, "drop_names"), .align = number_item(&r, "align"),
         .shard_size = number_item(&r, "shard_size"), .encoding = (tn_encoding)number_item(&r, "encoding"),
         .level = (int)number_item(&r, "level"), .checksum = (tn_checksum)number_item(&r, "checksum"),
-        .jobs = (unsigned)number_item(&r, "jobs"), .note = take_note, .note_context = o };
+        .jobs = (unsigned)number_item(&r, "jobs"), .note = core_take_note, .note_context = o };
     o->convert = (tn_convert_options){ .size = sizeof o->convert, .create = &o->create,
         .encoding = (tn_keep)number_item(&r, "choose_encoding"),
         .checksum = (tn_keep)number_item(&r, "choose_checksum"), .in_order = number_item(&r, "in_order"),
         .cast_defaults = text_item(&r, "cast_defaults"), .max_bytes = number_item(&r, "max_bytes"),
+        .piece_size = number_item(&r, "piece_size"),
         .raw_codes = number_item(&r, "raw_codes"), .strict = number_item(&r, "strict"),
         .map = text_item(&r, "map"), .metadata_from = text_item(&r, "metadata_from") };
     read_lists(&r, o);

@@ -153,7 +153,8 @@ bool core_add_plan(PyObject *module, core_state *state);
 bool core_add_offer(PyObject *module, core_state *state);
 
 extern PyMethodDef core_array_functions[], core_verb_functions[], core_convert_functions[],
-    core_save_functions[], core_share_functions[], core_dlpack_functions[], core_report_functions[];
+    core_save_functions[], core_share_functions[], core_dlpack_functions[], core_report_functions[],
+    core_work_functions[];
 
 PyObject *core_dlpack(core_tensor *t, bool is_versioned, bool may_copy, bool must_copy);
 
@@ -168,6 +169,9 @@ typedef struct core_convert_options {
     tn_cast_report     lost;            /* ...the type of the first, and the counts of all */
     char               first[200];      /* ...and the name of the first */
 } core_convert_options;
+
+/* The tn_note_fn of options, which are the context. */
+void core_take_note(void *options, const char *path, const char *text);
 
 /* Notes what a cast lost, and says it in the notes once all is done. */
 void core_add_lost(core_convert_options *o, const tn_cast_report *lost);

@@ -134,7 +134,8 @@ static int execute(PyObject *module)
     core_state *state = core_state_of(module);
     PyMethodDef *const tables[] = { functions, core_array_functions, core_verb_functions,
                                     core_convert_functions, core_save_functions, core_share_functions,
-                                    core_dlpack_functions, core_report_functions };
+                                    core_dlpack_functions, core_report_functions,
+                                    core_work_functions };
     memset(state, 0, sizeof *state);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (PyModule_AddFunctions(module, tables[i]) < 0)

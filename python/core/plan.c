@@ -1,8 +1,11 @@
-/* python/core/plan.c - a conversion as data: its tensors, its pieces, and running them. */
+/* python/core/plan.c - a conversion as data: its tensors, its pieces, and running them.
+ *
+ * A plan is this process's own, or has a work folder that it shares with others. */
 #include "core.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct row {            /* a copy of tn_planned */
     char      *name, *source, *datatype, *layout;
@@ -16,8 +19,12 @@ typedef struct core_plan {
     PyObject_HEAD
     core_state          *state;
     core_home           *home;  /* in use; NULL: the plan opened its input itself */
-    tn_plan             *plan;
+    tn_plan             *plan;  /* its own */
+    tn_work             *work;  /* or one that is shared */
+    char                *folder, *output;       /* of the shared one */
     core_convert_options o;     /* that callbacks refer to */
+    core_job            *running;
+    pid_t                pid;
     row                 *rows;
     size_t               count, cap, pieces;
     pthread_mutex_t      lock;  /* one thread at a time uses a plan */
@@ -29,6 +36,18 @@ static char *copy_text(const char *text) { return text ? strdup(text) : NULL; }
 static void take_lost(void *context, const tn_cast_report *lost)
 {
     core_add_lost(&((core_plan *)context)->o, lost);
+}
+
+static void take_note(void *context, const char *path, const char *text)
+{
+    core_take_note(&((core_plan *)context)->o, path, text);
+}
+
+/* Stops a call that was interrupted. */
+static int take_progress(void *context, uint64_t done, uint64_t total)
+{
+    core_job *job = ((core_plan *)context)->running;
+    return job ? core_job_progress(job, done, total) : 0;
 }
 
 static void take_row(void *context, const tn_planned *p)
@@ -51,10 +70,22 @@ static void take_row(void *context, const tn_planned *p)
         memcpy(r->physical, p->physical, p->rank * sizeof *p->physical);
 }
 
+static const tn_plan *plan_of(const core_plan *self)
+{
+    return self->work ? tn_work_plan(self->work) : self->plan;
+}
+
+/* A fork has threads and locks of its parent's plan on paper only, and leaves it. */
 static void free_plan(core_plan *self)
 {
+    if (self->pid != getpid())
+        return;
     tn_plan_free(self->plan);
+    tn_work_close(self->work);
+    free(self->folder);
+    free(self->output);
     self->plan = NULL;
+    self->work = NULL;
     for (size_t i = 0; i < self->count; i++) {
         free(self->rows[i].name);
         free(self->rows[i].source);
@@ -82,15 +113,43 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* Plan(module, home or None, path, options): None opens the plan that is saved at the path. */
+static tn_status share(core_plan *self, const char *path, const char *folder, tn_error *err)
+{
+    const tn_work_options o = { .size = sizeof o, .folder = folder && *folder ? folder : NULL,
+                                .jobs = self->o.create.jobs, .progress = take_progress, .note = take_note,
+                                .lost = take_lost, .context = self };
+    tn_status status = self->home ? tn_work_make(core_home_file(self->home), path, &self->o.convert, &o,
+                                                 &self->work, err)
+                                  : tn_work_open(path, &o, &self->work, err);
+    self->folder = status ? NULL : copy_text(tn_work_folder(self->work));
+    self->output = status ? NULL : copy_text(tn_work_output(self->work));
+    return status;
+}
+
+static tn_status make_plan(core_plan *self, const char *path, const char *folder, tn_error *err)
+{
+    self->o.create.note = take_note;
+    self->o.create.note_context = self;
+    self->o.convert.progress = take_progress;
+    self->o.convert.context = self;
+    self->o.convert.lost = take_lost;
+    if (folder)
+        return share(self, path, folder, err);
+    self->o.convert.plan = take_row;
+    return self->home ? tn_plan_make(core_home_file(self->home), path, &self->o.convert, &self->plan, err)
+                      : tn_plan_open(path, &self->plan, err);
+}
+
+/* Plan(module, home or None, path, options, folder or None): without a home the plan at the path is opened,
+ * which is a file, or the folder of a shared plan.  A folder makes it shared; "" is the usual one. */
 static PyObject *new_plan(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PyObject *module, *home, *options;
-    const char *path;
+    const char *path, *folder;
     tn_error err;
     tn_status status;
     (void)keywords;
-    if (!PyArg_ParseTuple(args, "OOyO", &module, &home, &path, &options))
+    if (!PyArg_ParseTuple(args, "OOyOz", &module, &home, &path, &options, &folder))
         return NULL;
     core_state *state = core_state_of(module);
     if (!state || (home != Py_None && !PyObject_TypeCheck(home, state->home_type))) {
@@ -101,6 +160,7 @@ static PyObject *new_plan(PyTypeObject *type, PyObject *args, PyObject *keywords
     if (!self)
         return NULL;
     self->state = state;
+    self->pid = getpid();
     pthread_mutex_init(&self->lock, NULL);
     if (!core_read_options(options, &self->o) || (home != Py_None && !core_use((core_home *)home))) {
         Py_DECREF((PyObject *)self);
@@ -108,14 +168,10 @@ static PyObject *new_plan(PyTypeObject *type, PyObject *args, PyObject *keywords
     }
     if (home != Py_None)
         self->home = (core_home *)Py_NewRef(home);
-    self->o.convert.plan = take_row;
-    self->o.convert.context = self;
-    self->o.convert.lost = take_lost;
     Py_BEGIN_ALLOW_THREADS
-    status = self->home ? tn_plan_make(core_home_file(self->home), path, &self->o.convert, &self->plan, &err)
-                        : tn_plan_open(path, &self->plan, &err);
+    status = make_plan(self, path, folder, &err);
     Py_END_ALLOW_THREADS
-    self->pieces = status ? 0 : tn_plan_count(self->plan);
+    self->pieces = status || !plan_of(self) ? 0 : tn_plan_count(plan_of(self));
     if (!status)
         return (PyObject *)self;
     core_raise(state, &err);
@@ -129,13 +185,15 @@ typedef struct plan_job {
     core_job          job;
     core_plan        *plan;
     size_t            piece;
-    char             *path;
+    char             *path, *notes;
+    tn_work_outcome   outcome;
     tn_convert_result result;
 } plan_job;
 
 static void end_plan_job(core_job *job)
 {
     free(((plan_job *)job)->path);
+    free(((plan_job *)job)->notes);
     Py_DECREF((PyObject *)((plan_job *)job)->plan);
 }
 
@@ -156,34 +214,59 @@ static tn_status finished(tn_error *err)
     return TN_ERR_ARGUMENT;
 }
 
-static tn_status run_piece(core_job *job, tn_error *err)
+/* One call at a time uses the plan; each has one of these functions. */
+typedef tn_status (*plan_fn)(plan_job *j, core_plan *p, tn_error *err);
+
+static tn_status with_plan(core_job *job, plan_fn run, tn_error *err)
 {
     plan_job *j = (plan_job *)job;
     pthread_mutex_lock(&j->plan->lock);
-    tn_status status = j->plan->is_finished ? finished(err) : tn_plan_run(j->plan->plan, j->piece, err);
+    j->plan->running = job;
+    tn_status status = j->plan->is_finished ? finished(err) : run(j, j->plan, err);
+    j->plan->running = NULL;
     pthread_mutex_unlock(&j->plan->lock);
     return status;
 }
 
-static tn_status run_finish(core_job *job, tn_error *err)
+/* What the user should know so far. */
+static void take_notes(plan_job *j, core_plan *p)
 {
-    plan_job *j = (plan_job *)job;
-    pthread_mutex_lock(&j->plan->lock);
-    tn_status status = j->plan->is_finished ? finished(err) : tn_plan_finish(j->plan->plan, &j->result, err);
-    j->plan->is_finished |= status != TN_ERR_ARGUMENT;
-    pthread_mutex_unlock(&j->plan->lock);
+    core_note_lost(&p->o);
+    j->notes = copy_text(p->o.notes);
+    p->o.notes[0] = '\0';
+}
+
+/* What is known of a piece of a shared plan is known in this process only: it is told here. */
+static tn_status do_piece(plan_job *j, core_plan *p, tn_error *err)
+{
+    if (!p->work)
+        return tn_plan_run(p->plan, j->piece, err);
+    tn_status status = tn_work_run(p->work, j->piece, &j->outcome, err);
+    take_notes(j, p);
     return status;
 }
 
-static tn_status run_save(core_job *job, tn_error *err)
+static tn_status do_finish(plan_job *j, core_plan *p, tn_error *err)
 {
-    plan_job *j = (plan_job *)job;
-    pthread_mutex_lock(&j->plan->lock);
-    tn_status status = j->plan->is_finished ? finished(err) : tn_plan_save(j->plan->plan, j->path, err);
-    pthread_mutex_unlock(&j->plan->lock);
+    tn_status status = p->work ? tn_work_finish(p->work, &j->result, err)
+                               : tn_plan_finish(p->plan, &j->result, err);
+    p->is_finished |= status != TN_ERR_ARGUMENT;
+    take_notes(j, p);
     return status;
 }
 
+static tn_status do_save(plan_job *j, core_plan *p, tn_error *err)
+{
+    return tn_plan_save(plan_of(p), j->path, err);
+}
+
+static tn_status run_piece(core_job *job, tn_error *err) { return with_plan(job, do_piece, err); }
+static tn_status run_finish(core_job *job, tn_error *err) { return with_plan(job, do_finish, err); }
+static tn_status run_save(core_job *job, tn_error *err) { return with_plan(job, do_save, err); }
+
+static const char *notes_of(const plan_job *j) { return j->notes ? j->notes : ""; }
+
+/* _run(piece) -> (what became of it, notes) */
 static PyObject *run_plan(PyObject *self, PyObject *args)
 {
     Py_ssize_t piece;
@@ -195,8 +278,9 @@ static PyObject *run_plan(PyObject *self, PyObject *args)
     j->piece = (size_t)piece;
     if (!core_job_run(&j->job, Py_None))
         return NULL;
+    PyObject *result = Py_BuildValue("(is)", (int)j->outcome, notes_of(j));
     core_job_free(&j->job);
-    Py_RETURN_NONE;
+    return result;
 }
 
 static PyObject *finish_plan(PyObject *self, PyObject *unused)
@@ -205,12 +289,28 @@ static PyObject *finish_plan(PyObject *self, PyObject *unused)
     plan_job *j = job_of((core_plan *)self, run_finish);
     if (!j || !core_job_run(&j->job, Py_None))
         return NULL;
-    core_note_lost(&((core_plan *)self)->o);
     PyObject *result = Py_BuildValue("(KKKs)", (unsigned long long)j->result.tensors,
                                      (unsigned long long)j->result.bytes_in,
-                                     (unsigned long long)j->result.bytes_out, ((core_plan *)self)->o.notes);
+                                     (unsigned long long)j->result.bytes_out, notes_of(j));
     core_job_free(&j->job);
     return result;
+}
+
+/* _close() leaves a shared plan to others; of another nothing stays. */
+static PyObject *close_plan(PyObject *self, PyObject *unused)
+{
+    core_plan *p = (core_plan *)self;
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&p->lock);
+    tn_plan_free(p->plan);
+    tn_work_close(p->work);
+    p->plan = NULL;
+    p->work = NULL;
+    p->is_finished = true;
+    pthread_mutex_unlock(&p->lock);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 static PyObject *save_plan(PyObject *self, PyObject *args)
@@ -244,7 +344,7 @@ static PyObject *piece_of(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "n", &piece))
         return NULL;
     pthread_mutex_lock(&p->lock);
-    tn_status status = p->is_finished ? finished(&err) : tn_plan_piece(p->plan, (size_t)piece, &i, &err);
+    tn_status status = p->is_finished ? finished(&err) : tn_plan_piece(plan_of(p), (size_t)piece, &i, &err);
     pthread_mutex_unlock(&p->lock);
     if (status)
         return core_raise(p->state, &err);
@@ -294,9 +394,22 @@ static PyObject *get_count(PyObject *self, void *unused)
     return PyLong_FromSize_t(((core_plan *)self)->pieces);
 }
 
+static PyObject *get_folder(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyUnicode_DecodeFSDefault(((core_plan *)self)->folder);
+}
+
+static PyObject *get_output(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyUnicode_DecodeFSDefault(((core_plan *)self)->output);
+}
+
 static PyMethodDef methods[] = {
     { "_run", run_plan, METH_VARARGS, NULL },
     { "_finish", finish_plan, METH_NOARGS, NULL },
+    { "_close", close_plan, METH_NOARGS, NULL },
     { "_save", save_plan, METH_VARARGS, NULL },
     { "_piece", piece_of, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL }
@@ -305,6 +418,8 @@ static PyMethodDef methods[] = {
 static PyGetSetDef members[] = {
     { "_rows", get_rows, NULL, NULL, NULL },
     { "_count", get_count, NULL, NULL, NULL },
+    { "_folder", get_folder, NULL, NULL, NULL },
+    { "_output", get_output, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL }
 };
 

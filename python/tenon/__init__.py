@@ -7,7 +7,7 @@
 NumPy, ml_dtypes, torch and tqdm are used where they are installed; none is needed.
 """
 
-from . import _core
+from . import _core, distributed
 from ._errors import (
     ArgumentError,
     CancelledError,
@@ -20,12 +20,14 @@ from ._errors import (
     make as _make,
 )
 from ._file import File, open
+from ._plan import Plan, plan
 from ._results import (
     Compared,
     Converted,
     Diff,
     Difference,
     Finding,
+    Holder,
     Piece,
     Planned,
     Problem,
@@ -39,11 +41,11 @@ from ._results import (
     TypeRating,
     Values,
     Verified,
+    WorkState,
 )
 from ._share import Server, attach, serve
 from ._tensor import Tensor
 from ._verbs import (
-    Plan,
     cast,
     check,
     compare_types,
@@ -54,7 +56,6 @@ from ._verbs import (
     describe,
     diff,
     formats,
-    plan,
     quantize,
     report,
     save,
@@ -80,6 +81,7 @@ __all__ = [
     "File",
     "Finding",
     "FormatError",
+    "Holder",
     "LimitError",
     "LossError",
     "Piece",
@@ -99,6 +101,7 @@ __all__ = [
     "UnsupportedError",
     "Values",
     "Verified",
+    "WorkState",
     "__version__",
     "attach",
     "cast",
@@ -110,6 +113,7 @@ __all__ = [
     "dequantize",
     "describe",
     "diff",
+    "distributed",
     "formats",
     "open",
     "plan",

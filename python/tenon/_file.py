@@ -177,6 +177,6 @@ def _kind(source: Any) -> tuple[str, Any]:
     return "object", (reader, reader.size)
 
 
-def opened(source: Any) -> File:
+def opened(source: Any, format: str | None = None) -> File:
     """An open file, or one that is opened here."""
-    return source if isinstance(source, File) else open(source)
+    return source if isinstance(source, File) else open(source, format=format)

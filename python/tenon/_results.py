@@ -303,6 +303,30 @@ class Piece(Result):
 
 
 @dataclass(frozen=True)
+class Holder(Result):
+    """A process that is making a piece.  host "" and pid 0: not known."""
+
+    piece: int
+    host: str
+    pid: int
+    stopped: bool
+
+
+@dataclass(frozen=True)
+class WorkState(Result):
+    """How far a work folder is.  bytes: to be written, before compression."""
+
+    pieces: int
+    made: int
+    held: int
+    bytes: int
+    bytes_made: int
+    processes: int
+    published: bool
+    holders: tuple[Holder, ...]
+
+
+@dataclass(frozen=True)
 class Finding(Result):
     """What is wrong, or worth a remark, in a descriptor."""
 

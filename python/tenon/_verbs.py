@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import os
 import re
 import sys
-import tempfile
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 
 from . import _arrays, _core
-from ._file import File, open, opened
+from ._file import File, open
 from ._results import (
     Compared,
     Converted,
     Diff,
     Difference,
     Finding,
-    Piece,
-    Planned,
     Problem,
     Quantized,
     Report,
@@ -49,6 +45,7 @@ _ROUND = ("even", "away", "zero", "half_up", "trunc", "up", "down", "stochastic"
 _OVERFLOW = ("default", "saturate", "inf", "nan", "error")
 _NAN = ("keep", "zero", "error")
 _SCALES = ("max", "midmax", "topbinade", "option3", "ceil", "mse")
+_DEFAULTS = ("round", "overflow", "underflow", "nan", "seed", "mode", "rotate", "importance")
 _STEPS = ("slice", "transpose", "reshape", "add", "concat", "split", "cast", "layout", "pad", "form")
 
 
@@ -208,36 +205,36 @@ def save(
     _say(_core.save(os.fsencode(path), names, made, texts, given, _progress(progress, os.fspath(path))))
 
 
-def _rules(arguments: Mapping[str, Any]) -> dict[str, Rules]:
-    """Those of a call's arguments that are rules, by step."""
-    return {step: arguments[step] for step in _STEPS}
-
-
-def _conversion(
-    given: dict[str, Any],
-    rules: dict[str, Rules],
-    compress: Any,
-    checksum: Any,
-    only: Rules,
-    rename: Rules,
-    defaults: dict[str, Any],
-    max_bytes: int,
-    raw: bool,
-    strict: bool,
-) -> dict[str, Any]:
-    """What a conversion takes besides what a writer does."""
-    texts = [text for step in _STEPS for one in _texts(rules.get(step)) for text in (step, one)]
-    keys = ",".join(f"{key}={value}" for key, value in defaults.items() if value is not None)
-    return given | {
-        "choose_encoding": int(compress is not None),
-        "choose_checksum": int(checksum is not None),
-        "only": _texts(only) or None,
-        "rename": _texts(rename) or None,
+def _conversion(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What the core takes, from the arguments of convert() or plan()."""
+    a = arguments
+    texts = [text for step in _STEPS for one in _texts(a[step]) for text in (step, one)]
+    keys = {key: a[key] for key in _DEFAULTS if a[key] is not None}
+    if "importance" in keys:
+        keys["importance"] = os.fspath(keys["importance"])
+    return _output(
+        a["to"],
+        a["compress"],
+        a["checksum"],
+        a["align"],
+        a["shard_size"],
+        a["jobs"],
+        a["replace"],
+        a["drop_metadata"],
+        a["drop_names"],
+        a["options"] or {},
+    ) | {
+        "choose_encoding": int(a["compress"] is not None),
+        "choose_checksum": int(a["checksum"] is not None),
+        "only": _texts(a["only"]) or None,
+        "rename": _texts(a["rename"]) or None,
         "rules": tuple(texts) or None,
-        "cast_defaults": keys or None,
-        "max_bytes": max_bytes,
-        "raw_codes": raw,
-        "strict": strict,
+        "cast_defaults": ",".join(f"{key}={value}" for key, value in keys.items()) or None,
+        "max_bytes": a["max_bytes"],
+        "raw_codes": a["raw"],
+        "strict": a["strict"],
+        "map": a["map"],
+        "metadata_from": None if a["template"] is None else os.fspath(a["template"]),
     }
 
 
@@ -304,28 +301,10 @@ def convert(
     strict: a plain cast that makes more than 1 % of a tensor's values 0, or finds more than 1 % beyond the
     largest value, raises LossError; else it is a warning
     """
-    rules = _rules(locals())
-    given = _output(
-        to, compress, checksum, align, shard_size, jobs, replace, drop_metadata, drop_names, options or {}
-    )
-    defaults = {
-        "round": round,
-        "overflow": overflow,
-        "underflow": underflow,
-        "nan": nan,
-        "seed": seed,
-        "mode": mode,
-        "rotate": rotate,
-        "importance": None if importance is None else os.fspath(importance),
-    }
+    given = _conversion(locals())
     with _borrowed(source, from_) as file:
         tensors, bytes_in, bytes_out, notes, rows = _core.convert(
-            file._home,
-            os.fsencode(path),
-            _conversion(given, rules, compress, checksum, only, rename, defaults, max_bytes, raw, strict)
-            | {"map": map, "metadata_from": None if template is None else os.fspath(template)},
-            report,
-            _progress(progress, os.fspath(path)),
+            file._home, os.fsencode(path), given, report, _progress(progress, os.fspath(path))
         )
     _say(notes)
     return Converted(os.fspath(path), tensors, bytes_in, bytes_out, tuple(_quantized(*row) for row in rows))
@@ -358,117 +337,6 @@ class _borrowed:
     def __exit__(self, *unused: object) -> None:
         if self.is_ours:
             self.file.close()
-
-
-class Plan(_core.Plan):
-    """A conversion as data: its tensors, and pieces that can be made in any order.
-
-    >>> import tenon
-    >>> p = tenon.plan(sample, folder / "planned.zt", cast="bf16")
-    >>> [t.name for t in p.tensors], len(p)
-    (['embed.weight', 'norm.weight'], 1)
-    >>> for i in range(len(p)):
-    ...     p.run(i)
-    >>> p.finish().tensors
-    2
-
-    Plans can be pickled: what opens one makes it anew and refuses if the input has changed.
-    """
-
-    __slots__ = ("_path", "__weakref__")
-
-    _path: str
-
-    @property
-    def tensors(self) -> tuple[Planned, ...]:
-        """What becomes of each tensor.  A plan that was opened again does not have them."""
-        return tuple(Planned(*row) for row in self._rows)
-
-    @property
-    def pieces(self) -> tuple[Piece, ...]:
-        """What each piece makes and costs."""
-        return tuple(Piece(*self._piece(i)) for i in range(self._count))
-
-    def __len__(self) -> int:
-        return self._count
-
-    def run(self, piece: int) -> None:
-        """Make one piece; one that is made already is left as it is."""
-        self._run(piece)
-
-    def finish(self) -> Converted:
-        """Make the output appear: all pieces are made."""
-        tensors, bytes_in, bytes_out, notes = self._finish()
-        _say(notes)
-        return Converted(self._path, tensors, bytes_in, bytes_out)
-
-    def save(self, path: Path) -> None:
-        """Write the plan as JSON."""
-        self._save(os.fsencode(path))
-
-    @classmethod
-    def open(cls, path: Path) -> Plan:
-        """Open the input of a saved plan and make the plan anew."""
-        made = cls(_core, None, os.fsencode(path), {})
-        made._path = ""
-        return made
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        with tempfile.TemporaryDirectory() as folder:
-            self.save(os.path.join(folder, "plan.json"))
-            with builtins.open(os.path.join(folder, "plan.json"), "rb") as file:
-                return _plan_of, (file.read(), self._path)
-
-
-def _plan_of(text: bytes, path: str) -> Plan:
-    with tempfile.TemporaryDirectory() as folder:
-        name = os.path.join(folder, "plan.json")
-        with builtins.open(name, "wb") as file:
-            file.write(text)
-        made = Plan.open(name)
-    made._path = path
-    return made
-
-
-def plan(
-    source: Source,
-    path: Path,
-    *,
-    to: str | None = None,
-    cast: Rules = None,
-    layout: Rules = None,
-    pad: Rules = None,
-    form: Rules = None,
-    slice: Rules = None,
-    transpose: Rules = None,
-    reshape: Rules = None,
-    add: Rules = None,
-    concat: Rules = None,
-    split: Rules = None,
-    only: Rules = None,
-    rename: Rules = None,
-    compress: str | bool | None = None,
-    checksum: str | None = None,
-    align: int | None = None,
-    shard_size: int | str | None = None,
-    jobs: int = 0,
-    replace: bool = False,
-    drop_metadata: bool = False,
-    drop_names: bool = False,
-    max_bytes: int = 0,
-    raw: bool = False,
-    strict: bool = False,
-    options: Mapping[str, Any] | None = None,
-) -> Plan:
-    """Plan what convert() would do with the same arguments, and write nothing.  See Plan."""
-    rules = _rules(locals())
-    given = _output(
-        to, compress, checksum, align, shard_size, jobs, replace, drop_metadata, drop_names, options or {}
-    )
-    everything = _conversion(given, rules, compress, checksum, only, rename, {}, max_bytes, raw, strict)
-    made = Plan(_core, opened(source)._home, os.fsencode(path), everything)
-    made._path = os.fspath(path)
-    return made
 
 
 # ---- arrays ----
@@ -896,7 +764,6 @@ __all__ = [
     "describe",
     "diff",
     "formats",
-    "plan",
     "quantize",
     "report",
     "rule",

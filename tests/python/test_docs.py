@@ -11,7 +11,7 @@ import tenon
 from conftest import ROOT
 
 
-@pytest.mark.parametrize("name", ["_tensor", "_file", "_verbs", "_share"])
+@pytest.mark.parametrize("name", ["_tensor", "_file", "_verbs", "_plan", "distributed", "_share"])
 def test_examples_of_docstrings(name, doctest_namespace, tmp_path):
     module = importlib.import_module(f"tenon.{name}")
     result = doctest.testmod(module, extraglobs=dict(doctest_namespace))

@@ -164,6 +164,12 @@ def test_convert_reports_and_refuses(sample, tmp_path):
     tenon.convert(sample, tmp_path / "s.safetensors", shard_size="1kB")
 
 
+def test_a_tensor_of_several_windows_is_compressed(tmp_path, random):
+    values = random.integers(0, 9, (3000, 2000)).astype("f4")
+    tenon.save(tmp_path / "large.zt", {"w": values}, compress="zstd")
+    assert np.array_equal(tenon.open(tmp_path / "large.zt")["w"].numpy(), values)
+
+
 def test_plans_run_in_any_order_and_can_be_pickled(sample, tmp_path):
     tenon.convert(sample, tmp_path / "whole.zt", cast="bf16")
     plan = tenon.plan(sample, tmp_path / "planned.zt", cast="bf16")
