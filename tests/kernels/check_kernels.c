@@ -186,6 +186,12 @@ static bool run(const cast *c, const tn_cast_args *args, uint8_t *dst, const uin
     return got == want || complain(c, args, "flags", n, n, 0, want, got);
 }
 
+/* Compared by the byte before: a loop takes two thirds of the time with sanitizers. */
+static bool untouched(const uint8_t *p, size_t n)
+{
+    return n == 0 || (p[0] == CANARY && memcmp(p, p + 1, n - 1) == 0);
+}
+
 static bool run_placed(const cast *c, const tn_cast_args *args, size_t n, size_t dst_at, size_t src_at,
                        uint64_t first)
 {
@@ -194,9 +200,11 @@ static bool run_placed(const cast *c, const tn_cast_args *args, size_t n, size_t
     memcpy(src_room + src_at, values + first * info(c->from)->bits / 8, src_bytes);
     if (!run(c, args, dst_room + dst_at, src_room + src_at, n))
         return false;
-    for (size_t i = 0; i < ROOM; i++)
-        if ((i < dst_at || i >= dst_at + dst_bytes) && dst_room[i] != CANARY)
-            return complain(c, args, "a byte around the output", n, n, 0, CANARY, dst_room[i]);
+    size_t end = dst_at + dst_bytes;
+    if (!untouched(dst_room, dst_at))
+        return complain(c, args, "a byte before the output", 0, n, 0, CANARY, dst_room[dst_at - 1]);
+    if (!untouched(dst_room + end, ROOM - end))
+        return complain(c, args, "a byte behind the output", n, n, 0, CANARY, dst_room[end]);
     return true;
 }
 

@@ -530,10 +530,14 @@ static float elements[ROWS * COLUMNS];          /* more than 4 MiB: gone through
 static int64_t rows[UNSORTED][2];
 
 /* One in ten is there. */
-static tn_tensor dense_of(tn_part *part, const int64_t *shape)
+static void fill_elements(void)
 {
     for (size_t i = 0; i < ROWS * COLUMNS; i++)
         elements[i] = i % 10 ? 0 : (float)i;
+}
+
+static tn_tensor dense_of(tn_part *part, const int64_t *shape)
+{
     *part = (tn_part){ .role = "data", .array = { TN_FLOAT32, 2, shape, NULL }, .data = elements };
     return (tn_tensor){ .name = "x", .form = TN_FORM_DENSE, .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
                         .parts = part, .nparts = 1 };
@@ -541,13 +545,17 @@ static tn_tensor dense_of(tn_part *part, const int64_t *shape)
 
 /* `n` entries, the first of them last in order; all others are near each other, and have to be dealt again
  * where they are many. */
-static tn_tensor unsorted_of(tn_part parts[2], const int64_t *shape, const int64_t *count)
+static void fill_rows(const int64_t *shape, int64_t n)
 {
-    for (int64_t i = 0; i < count[0]; i++) {
-        int64_t place = count[0] - i;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = n - i;
         rows[i][0] = i ? place / shape[1] : shape[0] - 1;
         rows[i][1] = i ? place % shape[1] : shape[1] - 1;
     }
+}
+
+static tn_tensor unsorted_of(tn_part parts[2], const int64_t *shape, const int64_t *count)
+{
     parts[0] = (tn_part){ .role = "values", .array = { TN_FLOAT32, 1, count, NULL }, .data = elements };
     parts[1] = (tn_part){ .role = "indices", .array = { TN_INT64, 2, count, NULL }, .data = rows };
     return (tn_tensor){ .name = "x", .form = TN_FORM_COO, .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
@@ -583,12 +591,14 @@ static tn_status reform_dense(const char *name, tn_error *err)
     return TN_OK;
 }
 
+static const int64_t wide[] = { 1 << 20, 1 << 20 };
+
 static tn_status reform_unsorted(const char *name, tn_error *err)
 {
-    static const int64_t shape[] = { 1 << 20, 1 << 20 }, count[] = { UNSORTED, 2 };
+    static const int64_t count[] = { UNSORTED, 2 };
     tn_part parts[2];
     tn_tensor *made;
-    const tn_tensor t = unsorted_of(parts, shape, count);
+    const tn_tensor t = unsorted_of(parts, wide, count);
     (void)name;
     tn_status status = reform_twice(&t, TN_FORM_COO, TN_FORM_CSR, &made, err);
     if (status)
@@ -600,6 +610,7 @@ static tn_status reform_unsorted(const char *name, tn_error *err)
 
 static void forms_in_memory_run_out_of_it(void)
 {
+    fill_rows(wide, UNSORTED);
     for (jobs = 1; jobs <= 2; jobs++) {
         can_do_without = true;          /* what would save reading a large tensor twice */
         fail_each("dense", reform_dense);
@@ -621,6 +632,7 @@ static void conversions_of_form_run_out_of_memory(void)
     static const int64_t shape[] = { 30, 40 }, count[] = { 50, 2 };
     static const tn_encoding encodings[] = { TN_ENCODING_RAW, TN_ENCODING_ZSTD };
     tn_part part, parts[2];
+    fill_rows(shape, count[0]);
     for (size_t i = 0; i < 2; i++) {
         tn_tensor t = dense_of(&part, shape);
         write_tensor("in.zt", &t, encodings[i]);
@@ -751,5 +763,6 @@ int main(void)
     };
     if (!CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free))
         return 1;
+    fill_elements();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
