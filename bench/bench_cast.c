@@ -201,10 +201,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench-cast MIB ROUNDS\n");
         return 2;
     }
-    unsigned cpu = tn_cpu_detect() & ~(unsigned)TN_CPU_ZEN4;    /* levels alone, without choices */
+    unsigned cpu = tn_cpu_detect() & ~(unsigned)TN_CPU_FAMILIES;    /* levels alone, without choices */
     if (cpu & TN_CPU_AVX512)
         add_level(cpu);
-    add_level(cpu & ~(unsigned)TN_CPU_AVX512);
+    add_level(cpu & ~(unsigned)(TN_CPU_AVX512 | TN_CPU_VBMI));
     if (!(wide = malloc(size)) || !(from = malloc(size)) || !(to = malloc(size)))
         return perror("bench-cast"), 3;
     make_normal((float *)(void *)wide, size / 4);

@@ -163,11 +163,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench-layout ROUNDS [TEXT]\n");
         return 2;
     }
-    unsigned cpu = tn_cpu_detect() & ~(unsigned)TN_CPU_ZEN4;    /* levels alone, without choices */
+    unsigned cpu = tn_cpu_detect() & ~(unsigned)TN_CPU_FAMILIES;    /* levels alone, without choices */
     if (cpu & TN_CPU_AVX512)
         add_level(cpu);
     if (cpu & TN_CPU_AVX2)
-        add_level(cpu & ~(unsigned)TN_CPU_AVX512);
+        add_level(TN_CPU_AVX2);
     if (!(cpu & TN_CPU_AVX2))
         add_level(cpu);
     for (size_t i = 0; i < sizeof reorders / sizeof *reorders; i++) {

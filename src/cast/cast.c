@@ -152,8 +152,10 @@ static bool choose_exact(tn_cast_plan *plan, const tn_cast_kernels *k)
         plan->prefers_ordinary = k->ordinary_to_f32[from];
         return use(plan, k->to_f32[from], NULL, false);
     }
-    if (to == TN_FLOAT64 && from == TN_FLOAT32)
+    if (to == TN_FLOAT64 && from == TN_FLOAT32) {
+        plan->prefers_ordinary = k->ordinary_from_f32[to];
         return use(plan, k->f32_to_f64, NULL, false);
+    }
     if (to == TN_FLOAT64)
         return use(plan, k->to_f32[from], k->f32_to_f64, true);
     return false;

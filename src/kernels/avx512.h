@@ -1,4 +1,4 @@
-/* kernels/avx512.h - vectors of the AVX-512 level: F, BW, DQ, VL and VBMI.
+/* kernels/avx512.h - vectors of the AVX-512 level: F, BW, DQ and VL.
  *
  * kernels/avx2.h says what each function does. */
 #ifndef TN_KERNELS_AVX512_H
@@ -50,12 +50,12 @@ static inline vu narrow8(const vu v[4])
     return (vu)_mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
 }
 
-/* Bytes that drop each fourth byte: 0, 1, 2, 4, 5, 6, 8 ... of 64. */
-#define FOUR(f, i)       f(i), f((i) + 1), f((i) + 2), f((i) + 3)
-#define SIXTEEN(f, i)    FOUR(f, i), FOUR(f, (i) + 4), FOUR(f, (i) + 8), FOUR(f, (i) + 12)
-#define BYTES(f)         { SIXTEEN(f, 0), SIXTEEN(f, 16), SIXTEEN(f, 32), SIXTEEN(f, 48) }
-#define THREE_OF_FOUR(i) ((i) / 3 * 4 + (i) % 3) & 63
-
-static const uint8_t three_of_four[64] = BYTES(THREE_OF_FOUR);
+/* The lower three bytes of each four, in the first 48 bytes. */
+static inline __m512i three_of_four(__m512i v)
+{
+    const __m512i triples = _mm512_set4_epi32(-1, 0x0e0d0c0a, 0x09080605, 0x04020100);
+    const __m512i order = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, _mm512_shuffle_epi8(v, triples));
+}
 
 #endif

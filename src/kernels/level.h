@@ -1,6 +1,6 @@
 /* kernels/level.h - what all tables of kernels share.
  *
- * A level is a set of CPU features: scalar, AVX2, AVX-512 or NEON.  The scalar
+ * A level is a set of CPU features: scalar, AVX2, AVX-512, VBMI or NEON.  The scalar
  * level fills a table.  Each level above it replaces the entries that it makes
  * faster.  All levels give the same bits. */
 #ifndef TN_KERNELS_LEVEL_H
@@ -31,6 +31,7 @@ INLINE void fetch_ahead(const void *p)
     void T##_init_scalar(T *k);         \
     void T##_init_avx2(T *k);           \
     void T##_init_avx512(T *k);         \
+    void T##_init_vbmi(T *k);           \
     void T##_init_neon(T *k)
 
 #endif

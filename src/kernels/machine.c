@@ -23,10 +23,10 @@
     X(tn_cast_kernels, cast, AVX_NEON, CHOOSE)    \
     X(tn_lookup_kernels, lookup, AVX2, NONE)      \
     X(tn_quant_kernels, quantize, AVX, NONE)      \
-    X(tn_reorder_kernels, reorder, AVX, CHOOSE)   \
+    X(tn_reorder_kernels, reorder, VBMI, CHOOSE)  \
     X(tn_rotate_kernels, rotate, AVX, NONE)       \
     X(tn_round_kernels, rounding, AVX_NEON, NONE) \
-    X(tn_decode_kernels, decode, AVX, CHOOSE)     \
+    X(tn_decode_kernels, decode, VBMI, CHOOSE)    \
     X(tn_encode_kernels, encode, AVX, NONE)       \
     X(tn_search_kernels, search, AVX, NONE)       \
     X(tn_sparse_kernels, sparse, AVX, NONE)       \
@@ -41,9 +41,11 @@
 #if defined(__x86_64__)
 #define AVX2(T) ADD_LEVEL(T, TN_CPU_AVX2, avx2)
 #define AVX(T) AVX2(T) ADD_LEVEL(T, TN_CPU_AVX512, avx512)
+#define VBMI(T) AVX(T) ADD_LEVEL(T, TN_CPU_VBMI, vbmi)
 #else
 #define AVX2(T)
 #define AVX(T)
+#define VBMI(T)
 #endif
 #if defined(__aarch64__)
 #define NEON(T) ADD_LEVEL(T, TN_CPU_NEON, neon)

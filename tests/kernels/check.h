@@ -41,7 +41,8 @@ static inline void report(const char *level, const char *name, bool good)
 /* Those that this CPU has ("any"), or the one that the command line names; the program's status. */
 static inline int check_levels(int argc, char **argv, void (*check_level)(unsigned cpu))
 {
-    static const unsigned masks[] = { 0, TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512, TN_CPU_NEON };
+    enum { AVX512 = TN_CPU_AVX2 | TN_CPU_AVX512 };
+    static const unsigned masks[] = { 0, TN_CPU_AVX2, AVX512, AVX512 | TN_CPU_VBMI, TN_CPU_NEON };
     unsigned here = tn_cpu_detect();
     for (unsigned i = 0; i < sizeof masks / sizeof masks[0]; i++)
         if ((masks[i] & here) == masks[i] &&

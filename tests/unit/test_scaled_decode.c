@@ -13,11 +13,12 @@
 #include "kernels/scaled_decode/table.h"
 #include "quant/scaled_fast.h"
 
-enum { PARTS = 7, LEVELS = 3 };
+enum { PARTS = 7, LEVELS = 4 };
 
 static unsigned make_levels(tn_decode_kernels *k)
 {
-    static const unsigned masks[LEVELS] = { 0, TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512 };
+    enum { AVX512 = TN_CPU_AVX2 | TN_CPU_AVX512 };
+    static const unsigned masks[LEVELS] = { 0, TN_CPU_AVX2, AVX512, AVX512 | TN_CPU_VBMI };
     unsigned n = 0, here = tn_cpu_detect();
     for (int i = 0; i < LEVELS; i++)
         if ((masks[i] & here) == masks[i])

@@ -1,4 +1,4 @@
-/* kernels/cast/avx512.c - casts with AVX-512 F, BW, DQ, VL and VBMI. */
+/* kernels/cast/avx512.c - casts with AVX-512 F, BW, DQ and VL. */
 #include "kernels/avx512.h"
 
 static inline vm above(vu a, vu b)  { return _mm512_cmpgt_epi32_mask((__m512i)a, (__m512i)b); }
@@ -34,18 +34,18 @@ static inline void widen16(vu v[4], const uint8_t *p)
         v[j] = (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(p + 32 * j)));
 }
 
-#define FOUR_FROM_THREE(i) (i) / 4 * 3 + (i) % 4        /* the fourth byte is not used */
-
 static inline void narrow24(uint8_t *p, vu v)
 {
-    _mm512_storeu_si512(p, _mm512_permutexvar_epi8(_mm512_loadu_si512(three_of_four), (__m512i)v));
+    _mm512_storeu_si512(p, three_of_four((__m512i)v));
 }
 
 static inline vu widen24(const uint8_t *p)
 {
-    static const uint8_t order[64] = BYTES(FOUR_FROM_THREE);
-    return (vu)_mm512_permutexvar_epi8(_mm512_loadu_si512(order),
-                                       _mm512_maskz_loadu_epi8(((__mmask64)1 << 48) - 1, p));
+    const __m512i order = _mm512_setr_epi32(0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11);
+    const __m512i fours = _mm512_set4_epi32((int)0xff0b0a09, (int)0xff080706, (int)0xff050403,
+                                            (int)0xff020100);
+    __m512i triples = _mm512_permutexvar_epi32(order, _mm512_maskz_loadu_epi32(0xfff, p));
+    return (vu)_mm512_shuffle_epi8(triples, fours);
 }
 
 static inline void widen_f16(vu v[4], const uint8_t *p)

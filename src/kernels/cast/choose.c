@@ -13,12 +13,29 @@ static const tn_dtype zen4_ordinary_from[] = {
     TN_FLOAT8_E8M0, TN_INT16, TN_UINT16, TN_FX16, TN_INT8, TN_UINT8, TN_FX8, TN_INT4, TN_UINT4,
 };
 
+static void mark(bool *ordinary, const tn_dtype *types, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ordinary[types[i]] = true;
+}
+#define MARK(ordinary, types) mark(ordinary, types, sizeof types / sizeof *types)
+
+/* Streaming stores are hardly faster than memcpy there: only codes of less than 8 bits gain from them. */
+static void choose_skylake(tn_cast_kernels *k)
+{
+    static const tn_dtype wide[] = { TN_TF32, TN_INT32, TN_FLOAT64 };
+    for (int type = 0; type < TN_DTYPE_COUNT; type++)
+        k->ordinary_to_f32[type] = type != TN_FLOAT64;
+    MARK(k->ordinary_from_f32, wide);
+}
+
 void tn_cast_kernels_choose(tn_cast_kernels *k, unsigned cpu)
 {
+    if (cpu & TN_CPU_SKYLAKE)
+        choose_skylake(k);
     if (!(cpu & TN_CPU_ZEN4))
         return;
-    for (size_t i = 0; i < sizeof zen4_ordinary / sizeof *zen4_ordinary; i++)
-        k->ordinary_to_f32[zen4_ordinary[i]] = k->ordinary_from_f32[zen4_ordinary[i]] = true;
-    for (size_t i = 0; i < sizeof zen4_ordinary_from / sizeof *zen4_ordinary_from; i++)
-        k->ordinary_from_f32[zen4_ordinary_from[i]] = true;
+    MARK(k->ordinary_to_f32, zen4_ordinary);
+    MARK(k->ordinary_from_f32, zen4_ordinary);
+    MARK(k->ordinary_from_f32, zen4_ordinary_from);
 }

@@ -82,4 +82,8 @@ static inline bytes pick(bytes from, bytes v)
     return _mm_shuffle_epi8(v, from);
 }
 
+#include "kernels/reorder/interleave.h"
+
+#define ADD_INTERLEAVE(k) add_interleave(k)
+
 #include "kernels/reorder/template.h"

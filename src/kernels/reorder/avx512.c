@@ -1,4 +1,4 @@
-/* kernels/reorder/avx512.c - reorders with AVX-512 F, BW and VBMI. */
+/* kernels/reorder/avx512.c - reorders with AVX-512 F and BW. */
 #include <immintrin.h>
 
 #include "kernels/reorder/table.h"
@@ -60,14 +60,6 @@ static inline void turn(vec v[4])
     v[3] = _mm512_shuffle_i32x4(b, d, 0xdd);
 }
 
-enum { WIDTH = VECTOR };
-typedef vec bytes;
-#define load_bytes load
-#define put_bytes  put
-
-static inline bytes pick(bytes from, bytes v)
-{
-    return _mm512_maskz_permutexvar_epi8(_knot_mask64(_mm512_movepi8_mask(from)), from, v);
-}
+#define ADD_INTERLEAVE(k) (void)0
 
 #include "kernels/reorder/template.h"

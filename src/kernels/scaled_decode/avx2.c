@@ -78,6 +78,8 @@ static void unpack(uint8_t *restrict codes, const uint8_t *restrict packed, size
     tn_unpack_scalar(codes + done, packed + done / 8 * bits, n - done, bits);
 }
 
+#define UNPACK unpack
+
 /* ---- N:M sparsity ---- */
 
 static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step)

@@ -16,7 +16,7 @@
  *   gather(p, index)   floats of a table
  *   halves_x86.h, widen_halves(v, h)       HALVES float16 as floats
  *   expand_word(y, slots, mask, step)  expands 64 elements with a full mask; `step` slots per 16 elements
- *   unpack, stream     see tn_decode_kernels */
+ *   UNPACK, stream     see tn_decode_kernels; k->unpack keeps what a lower level has */
 #include "kernels/scaled_decode/table.h"
 
 enum {
@@ -340,6 +340,6 @@ static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n,
 
 void LEVEL(tn_decode_kernels_init)(tn_decode_kernels *k)
 {
-    *k = (tn_decode_kernels){ .decode = DECODERS, .unpack = unpack, .expand = expand, .stream = stream };
+    *k = (tn_decode_kernels){ .decode = DECODERS, .unpack = UNPACK, .expand = expand, .stream = stream };
     k->decode[TN_DECODE_TOPPED][0] = topped_by_halves;
 }

@@ -54,8 +54,7 @@ static inline void put_sixes(uint8_t *p, const uint8_t *codes)
 {
     __m512i pairs = _mm512_maddubs_epi16(_mm512_loadu_si512(codes), _mm512_set1_epi16(0x4001));
     __m512i fours = _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x10000001));
-    _mm512_mask_storeu_epi8(p, ((__mmask64)1 << 48) - 1,
-                            _mm512_permutexvar_epi8(_mm512_loadu_si512(three_of_four), fours));
+    _mm512_mask_storeu_epi8(p, ((__mmask64)1 << 48) - 1, three_of_four(fours));
 }
 
 #include "kernels/scaled_encode/template.h"
