@@ -182,16 +182,14 @@ static bool choose_rounding(tn_cast_plan *plan, const tn_cast_kernels *k)
     return narrow_enough(plan->to) && use(plan, k->f64_to_f32_odd, k->from_f32[to], true);
 }
 
-/* The spacing of the numbers of a type; false: it is not one that kernels round to. */
-static bool set_round_rules(tn_round_rules *rules, const tn_dtype_info *to)
+bool tn_round_rules_for(tn_round_rules *rules, const tn_dtype_info *to, tn_round round, uint64_t seed)
 {
     if (to->kind == TN_KIND_BOOL || to->specials == TN_SPECIALS_E8M0)
         return false;
-    rules->shift = 0;
-    rules->lowest = 127 + 23;
+    *rules = (tn_round_rules){ .round = round, .seed = seed, .lowest = 127 + 23 };
     if (to->kind != TN_KIND_FLOAT)
         return true;
-    if (to->mantissa_bits >= 23 || to->bias > 127)
+    if (to->mantissa_bits < 1 || to->mantissa_bits >= 23 || to->bias > 127)
         return false;
     rules->shift = 23u - to->mantissa_bits;
     rules->lowest = 128 - to->bias;
@@ -205,9 +203,8 @@ static bool choose_rounder(tn_cast_plan *plan, const tn_cast_kernels *k)
     plan->kernel = wide ? NULL : k->to_f32[plan->from->dtype];
     plan->second = k->from_f32[plan->to->dtype];
     plan->rounder = tn_round_kernels_get()->round;
-    plan->round_rules = (tn_round_rules){ .round = plan->args.rules.round, .seed = plan->args.rules.seed };
     if (plan->args.has_scale || !(wide || plan->kernel) || !plan->second ||
-        !set_round_rules(&plan->round_rules, plan->to))
+        !tn_round_rules_for(&plan->round_rules, plan->to, plan->args.rules.round, plan->args.rules.seed))
         return false;
     plan->route = TN_ROUTE_ROUNDED;
     return true;

@@ -62,6 +62,9 @@ static inline size_t tn_dense_bytes(uint64_t n, unsigned bits)
     return (size_t)tn_packed_bytes(n, bits);
 }
 
+/* How kernels round float32 to the numbers of a type, in any mode; false: they do not. */
+bool tn_round_rules_for(tn_round_rules *rules, const tn_dtype_info *to, tn_round round, uint64_t seed);
+
 /* Plans a cast from `from` in byte order `order` to `to` in host order, with the
  * kernels of this machine.  The same statuses and texts as tn_cast_check().  The
  * caller may then set plan->args.stream. */

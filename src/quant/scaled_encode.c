@@ -3,6 +3,7 @@
  * A block of a few thousand values stays in the first-level cache: first the range
  * of each tile, then all scales, then all codes.  Scales follow the rules of
  * tile_scale.c. */
+#include "kernels/round/table.h"
 #include "quant/scaled_fast.h"
 #include "tensor/array.h"
 
@@ -27,6 +28,8 @@ typedef struct recipe {
     tn_scale_rules     scale;
     tn_codes_kind      kind;
     tn_codes_run       run;
+    bool               rounds_first;    /* scaled values are rounded by `rounding`, then encoded exactly */
+    tn_round_rules     rounding;
 } recipe;
 
 /* Ranges, scales and codes of the tiles of a block. */
@@ -37,6 +40,7 @@ typedef struct scratch {
     bool     is_far;            /* some scale or value is beyond FAR */
     size_t   tile;              /* of the block: the first one whose codes are written */
     uint8_t  codes[FEWEST * LARGEST];
+    float    rounded[FEWEST * LARGEST];
 } scratch;
 
 /* --- which datatypes ---------------------------------------------------------------- */
@@ -50,6 +54,15 @@ static bool is_plain_float(const tn_number_spec *n)
 static bool is_short_integer(const tn_number_spec *n)
 {
     return (n->kind == TN_NUMBER_INT || n->kind == TN_NUMBER_UINT) && n->bits <= 16;
+}
+
+static bool set_rounding(tn_round_rules *rules, const tn_scaled_plan *p)
+{
+    tn_coder coder = tn_coder_for(&p->d->number, p->o.round, p->o.seed, TN_DRAW_VALUE);
+    const tn_dtype_info *type = &p->d->number.type;
+    if (p->d->number.kind != TN_NUMBER_FLOAT)
+        type = tn_dtype_get(TN_INT32);
+    return tn_round_rules_for(rules, type, p->o.round, coder.rules.seed);
 }
 
 static bool has_plain_number(const tn_datatype *d)
@@ -69,10 +82,22 @@ static bool has_plain_scale(const tn_datatype *d)
             (d->zero.kind == TN_NUMBER_INT && d->zero.bits <= 16));
 }
 
+/* Whether only codes depend on the rounding: scales are float32s, powers of two, or those of a tile beside
+ * that of the tensor, which are rounded to even. */
+static bool has_plain_rounding(const tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    bool plain_scale = d->scope == TN_SCOPE_NONE || d->scale.kind == TN_NUMBER_EXPONENT ||
+                       d->has_tensor_scale || d->scale.dtype == TN_FLOAT32;
+    tn_round_rules rules;
+    return p->o.round == TN_ROUND_EVEN ||
+           (plain_scale && !d->has_zero && !p->o.ggml && set_rounding(&rules, p));
+}
+
 static bool is_plain(const tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
-    return p->o.round == TN_ROUND_EVEN && p->o.rule != TN_SCALE_MSE && !d->of && !d->subtile &&
+    return has_plain_rounding(p) && p->o.rule != TN_SCALE_MSE && !d->of && !d->subtile &&
            !d->offset_bits && has_plain_number(d) && has_plain_scale(d);
 }
 
@@ -146,6 +171,7 @@ static recipe recipe_for(const tn_encode_kernels *k, const tn_scaled_plan *p, fl
     else if (d->scope != TN_SCOPE_NONE)
         r.scale = scale_rules(d, tensor_scale);
     r.kind = kind_of(p, r.is_power || d->scope == TN_SCOPE_NONE);
+    r.rounds_first = p->o.round != TN_ROUND_EVEN && set_rounding(&r.rounding, p);
     r.run.most = d->number.maxint;
     r.inverts = true;
     if (d->number.kind == TN_NUMBER_FLOAT) {
@@ -230,25 +256,59 @@ static void put_scales(const recipe *r, const tn_tiles *tiles, size_t first, con
 
 /* --- codes ------------------------------------------------------------------------------ */
 
-/* Writes codes of n values, at most a block, from number `first`, which begins on a byte. */
-static void put_codes(const recipe *r, const tn_tiles *tiles, size_t first, scratch *w, size_t n, size_t size)
+/* Values to encode, and where their codes begin. */
+typedef struct values {
+    const float *x;
+    size_t       n;             /* at most a block */
+    uint8_t     *codes;
+} values;
+
+static void put_run(const recipe *r, const values *v, tn_codes_kind kind, const tn_codes_run *run, scratch *w)
 {
-    const float *x = tiles->x + first;
     unsigned bits = r->plan->data.bits;
+    if (bits > 8) {
+        r->kernels->wide_codes[kind](v->codes, v->x, v->n, run);
+    } else if (bits == 8) {
+        r->kernels->codes[kind](v->codes, v->x, v->n, run);
+    } else {
+        r->kernels->codes[kind](w->codes, v->x, v->n, run);
+        r->kernels->pack(v->codes, w->codes, v->n, bits);
+    }
+}
+
+/* Rounds scaled values from element `first` on, and encodes what they are then; false: kernels cannot. */
+static bool put_rounded(const recipe *r, const values *v, uint64_t first, const tn_codes_run *run, scratch *w)
+{
+    const float one = 1;
+    bool is_power = r->kind == TN_CODES_FLOAT_POWER || r->kind == TN_CODES_INT_POWER,
+         is_integer = r->kind == TN_CODES_INT || r->kind == TN_CODES_INT_POWER;
+    const values own = { w->rounded, v->n, v->codes };
+    tn_codes_run exact = *run;
+    (is_power ? r->kernels->multiply : r->kernels->divide)(w->rounded, v->x, v->n, run);
+    if (!tn_round_kernels_get()->round(w->rounded, w->rounded, v->n, first, &r->rounding))
+        return false;
+    exact.size = v->n;
+    exact.factor = &one;
+    put_run(r, &own, is_integer ? TN_CODES_INT_POWER : TN_CODES_FLOAT_POWER, &exact, w);
+    return true;
+}
+
+/* Writes codes of n values, at most a block, from number `first`, which begins on a byte; false: kernels
+ * cannot. */
+static bool put_codes(const recipe *r, const tn_tiles *tiles, size_t first, scratch *w, size_t n, size_t size)
+{
+    const values v = { tiles->x + first, n,
+                       tiles->data + tn_scaled_field_bytes(r->plan->data.bits, first) };
     tn_codes_run run = r->run;
     run.size = size;
     run.factor = w->factor + w->tile;
     run.inverse = r->inverts && !w->is_far ? w->inverse + w->tile : NULL;
     run.shift = w->shift + w->tile;
     run.zero = w->zero + w->tile;
-    if (bits > 8) {
-        r->kernels->wide_codes[r->kind](tiles->data + 2 * first, x, n, &run);
-    } else if (bits == 8) {
-        r->kernels->codes[r->kind](tiles->data + first, x, n, &run);
-    } else {
-        r->kernels->codes[r->kind](w->codes, x, n, &run);
-        r->kernels->pack(tiles->data + first / 8 * bits, w->codes, n, bits);
-    }
+    if (r->rounds_first)
+        return put_rounded(r, &v, tiles->first + first, &run, w);
+    put_run(r, &v, r->kind, &run, w);
+    return true;
 }
 
 /* Sets the divisor and zero point from the choice of the group. */
@@ -293,26 +353,37 @@ static bool encode_chosen(const recipe *r, const tn_tiles *tiles, scratch *w)
         if (!isfinite(most) || (most > 0 && !fits))
             return false;
         w->is_far = is_far || most > FAR;
-        put_codes(r, tiles, i, w, some, some);
+        if (!put_codes(r, tiles, i, w, some, some))
+            return false;
     }
     return true;
+}
+
+/* Large tiles whose scales are chosen before any of their codes.  Codes of a tile are made while its values
+ * are in the cache, unless its scale shares a byte with those of others. */
+static size_t large_at_once(const recipe *r, size_t size)
+{
+    const tn_scaled_plan *p = r->plan;
+    bool on_bytes = tn_scaled_ends_on_byte(p->scale.bits, 1) && tn_scaled_ends_on_byte(p->zero.bits, 1);
+    return on_bytes && size > BLOCK / FEWEST ? 1 : FEWEST;
 }
 
 /* Encodes tiles of any size, one after another.  False: some do not begin on a byte, or kernels cannot. */
 static bool encode_large(const recipe *r, const tn_tiles *tiles, scratch *w)
 {
-    size_t size = tiles->size;
+    size_t size = tiles->size, at_once = large_at_once(r, size);
     if (tiles->count > 1 && r->plan->data.bits < 8 && size % 8)
         return false;
-    for (size_t first = 0; first < tiles->count; first += FEWEST) {
-        size_t n = tiles->count - first < FEWEST ? tiles->count - first : FEWEST;
+    for (size_t first = 0; first < tiles->count; first += at_once) {
+        size_t n = tiles->count - first < at_once ? tiles->count - first : at_once;
         if (!choose_scales(r, w, tiles->x + first * size, n, size))
             return false;
         put_scales(r, tiles, first, w, n);
         for (w->tile = 0; w->tile < n; w->tile++)
             for (size_t i = 0; i < size; i += BLOCK) {
                 size_t some = size - i < BLOCK ? size - i : BLOCK;
-                put_codes(r, tiles, (first + w->tile) * size + i, w, some, some);
+                if (!put_codes(r, tiles, (first + w->tile) * size + i, w, some, some))
+                    return false;
             }
     }
     return true;
@@ -327,7 +398,8 @@ static bool encode_many(const recipe *r, const tn_tiles *tiles, scratch *w)
         if (!choose_scales(r, w, tiles->x + first * size, n, size))
             return false;
         put_scales(r, tiles, first, w, n);
-        put_codes(r, tiles, first * size, w, n * size, size);
+        if (!put_codes(r, tiles, first * size, w, n * size, size))
+            return false;
     }
     return true;
 }
@@ -414,20 +486,37 @@ bool tn_scaled_encode_lines(const tn_encode_kernels *k, const tn_scaled_plan *p,
     for (size_t i = 0; i < l->lines; i++) {
         line.x = l->values(l->context, i);
         line.data = l->codes(l->context, i);
-        put_codes(&r, &line, 0, &w, l->n, l->size);
+        line.first = l->first(l->context, i);
+        if (put_codes(&r, &line, 0, &w, l->n, l->size))
+            continue;
+        for (size_t done = 0; done <= i; done++)        /* packed codes are written by OR */
+            memset(l->codes(l->context, done), 0, (size_t)tn_scaled_field_bytes(p->data.bits, l->n));
+        return false;
     }
     return true;
 }
 
-tn_tile_range tn_scaled_range(const float *x, size_t n)
+static tn_tile_range largest_of(const float *x, size_t n)
+{
+    uint32_t largest;
+    tn_encode_kernels_get()->largest(&largest, x, 1, n);
+    return (tn_tile_range){ .high = tn_float_of(largest) };
+}
+
+static tn_tile_range ends_of(const float *x, size_t n)
+{
+    uint32_t high, low;
+    tn_encode_kernels_get()->ends(&high, &low, x, 1, n);
+    return (tn_tile_range){ .low = low >> 31 ? tn_float_of(low) : 0,
+                            .high = high >> 31 ? 0 : tn_float_of(high) };
+}
+
+tn_tile_range tn_scaled_range(const float *x, size_t n, bool ends)
 {
     tn_tile_range all = { 0 };
     for (size_t i = 0; i < n; i += BLOCK) {
         size_t some = n - i < BLOCK ? n - i : BLOCK;
-        uint32_t high, low;
-        tn_encode_kernels_get()->ends(&high, &low, x + i, 1, some);
-        tn_tile_range one = { .low = low >> 31 ? tn_float_of(low) : 0,
-                              .high = high >> 31 ? 0 : tn_float_of(high) };
+        tn_tile_range one = ends ? ends_of(x + i, some) : largest_of(x + i, some);
         if (!isfinite(one.low) || !isfinite(one.high))
             one = tn_tile_range_of(x + i, some);
         tn_tile_range_join(&all, &one);

@@ -1,8 +1,9 @@
 /* quant/scaled_fast.h - the fast paths: consecutive whole tiles of common datatypes,
  * with the best kernels of this CPU.
  *
- * They give the same bits as tile.h, which handles the rest: other roundings,
- * infinities, NaN, scales at the ends of their range. */
+ * They give the same bits as tile.h, which handles the rest: infinities, NaN, scales
+ * at the ends of their range, and with other roundings than to even those that are
+ * not exact. */
 #ifndef TN_QUANT_SCALED_FAST_H
 #define TN_QUANT_SCALED_FAST_H
 
@@ -18,6 +19,7 @@ typedef struct tn_tiles {
     float        tensor_scale;
     const tn_tile_choice *choice;       /* encoding a piece: the scale and zero point of its group, which
                                          * the caller writes; NULL: choose them per tile */
+    uint64_t     first;         /* encoding: the element of the first value, for stochastic rounding */
     const float *x;             /* encoding: input */
     float       *y;             /* decoding: output */
     uint8_t     *data, *scale, *zero, *offset, *meta, *mask;
@@ -33,6 +35,7 @@ typedef struct tn_tile_lines {
     uint8_t *scale, *zero;
     const float *(*values)(void *context, size_t line);
     uint8_t     *(*codes)(void *context, size_t line);
+    uint64_t   (*first)(void *context, size_t line);    /* the element of its first value */
     void    *context;
 } tn_tile_lines;
 
@@ -59,7 +62,8 @@ tn_exponent_rules tn_exponent_rules_of(const tn_scaled_plan *plan);
 void tn_put_numbers(const tn_encode_kernels *kernels, uint8_t *part, unsigned bits, const uint32_t *codes,
                     size_t n);
 
-/* tn_tile_range_of() with kernels (scaled_encode.c). */
-tn_tile_range tn_scaled_range(const float *x, size_t n);
+/* tn_tile_range_of() with kernels (scaled_encode.c).  Without `ends`, which zero points need, `low` and
+ * `high` are only such that their larger magnitude is the largest. */
+tn_tile_range tn_scaled_range(const float *x, size_t n, bool ends);
 
 #endif

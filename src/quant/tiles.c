@@ -148,6 +148,7 @@ static bool encode_tiles(const job *j, scratch *w, result *f, const tn_scaled_pl
     /* a single tile may be the short last one */
     uint64_t size = count == 1 ? tn_scaled_row_at(p, at, 0).n : p->tile_columns;
     tn_tiles t = tiles_at(j, p, row, column, count, (size_t)size);
+    t.first = first;
     t.x = tn_job_floats(j, w, first, t.count * t.size);
     if (!j->encode(p, &t)) {
         clear_tiles(p, &t, row, column);
@@ -189,6 +190,7 @@ static tn_tiles tile_of(const job *j, const tn_scaled_plan *p, group_piece *s, s
     t.choice = s->choice;
     t.scale = t.scale ? s->scale : NULL;
     t.zero = t.zero ? s->zero : NULL;
+    t.first = s->first + k * s->size;
     t.x = s->x + k * s->size;
     return t;
 }
@@ -230,7 +232,7 @@ static tn_status measure_piece(const job *j, scratch *w, result *f, const tn_sca
     tn_scaled_row row = tn_scaled_row_at(&j->plan, at, 0);
     if (j->windows && tn_scaled_is_flat(&j->plan)) {            /* not sparse; encoding rejects NaN */
         f->ranges[k] = tn_scaled_range(tn_job_floats(j, w, row.first, (size_t)(at->rows * row.n)),
-                                       (size_t)(at->rows * row.n));
+                                       (size_t)(at->rows * row.n), j->plan.d->has_zero);
         return TN_OK;
     }
     TN_TRY(begin(j, w, at, err));
@@ -373,6 +375,11 @@ static uint8_t *line_codes(void *context, size_t line)
     return tn_scaled_code_at(&b->w->view, line_element(b, line));
 }
 
+static uint64_t line_first(void *context, size_t line)
+{
+    return line_element(context, line);
+}
+
 /* Whether packed codes of all lines begin and end on a byte, or end with a row of the tensor. */
 static bool lines_begin_on_bytes(const line_batch *b)
 {
@@ -403,7 +410,7 @@ static bool encode_lines(line_batch *b, result *f, size_t tiles)
         .lines = (size_t)(rows * b->columns), .n = b->n, .tiles = tiles,
         .size = across ? 1 : (size_t)p->tile_columns, .tensor_scale = b->j->tensor_scale,
         .scale = number_at(&p->scale, first), .zero = number_at(&p->zero, first),
-        .values = line_values, .codes = line_codes, .context = b,
+        .values = line_values, .codes = line_codes, .first = line_first, .context = b,
     };
     bool has_memory = p->data.data && lines.scale && (lines.zero || !p->d->has_zero);
     if (!has_memory || !lines_begin_on_bytes(b))
@@ -582,7 +589,7 @@ static tn_status measure_some(void *context, uint64_t item, tn_pool_use use, tn_
         own = tn_job_elements(j, &s);
     TN_TRY(tn_job_open_values(j, w, &j->results[use.result], own.first, own.n, err));
     const float *x = tn_job_floats(j, w, own.first, (size_t)own.n);
-    j->results[use.result].range = tn_scaled_range(x, (size_t)own.n);
+    j->results[use.result].range = tn_scaled_range(x, (size_t)own.n, j->plan.d->has_zero);
     return TN_OK;
 }
 

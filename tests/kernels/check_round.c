@@ -54,7 +54,7 @@ static bool may_be_refused(float x, const tn_round_rules *r)
 {
     tn_number n = tn_number_of_float(x);
     return n.class == TN_NUMBER_FINITE && n.significand &&
-           (n.exponent > 100 || (r->round == TN_ROUND_STOCHASTIC && n.exponent + 150 + 7 < r->lowest));
+           (n.exponent > 100 || (r->lowest == 1 && n.exponent < -127));
 }
 
 static bool check_values(const tn_round_kernels *k, const tn_dtype_info *to, tn_round mode, unsigned kind)

@@ -41,6 +41,11 @@ static inline vm halves(vf v)
                              _CMP_EQ_OQ);
 }
 
+static inline vm beyond(vf v, vf limit)
+{
+    return (vm)_mm256_cmp_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), (__m256)v), (__m256)limit, _CMP_NLE_UQ);
+}
+
 static inline vf finite(vf v)
 {
     __m256i magnitude = _mm256_and_si256((__m256i)v, _mm256_set1_epi32(INT32_MAX));
@@ -65,8 +70,8 @@ static inline __m256i low_halves(vi a, vi b)
 static inline void put8(uint8_t *p, const vi v[4])
 {
     const __m256i byte = _mm256_set1_epi16(255), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    __m256i low = _mm256_and_si256(low_halves(v[0], v[1]), byte),
-            high = _mm256_and_si256(low_halves(v[2], v[3]), byte);
+    __m256i low = _mm256_and_si256(_mm256_packs_epi32((__m256i)v[0], (__m256i)v[1]), byte);
+    __m256i high = _mm256_and_si256(_mm256_packs_epi32((__m256i)v[2], (__m256i)v[3]), byte);
     _mm256_storeu_si256((void *)p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order));
 }
 

@@ -41,6 +41,11 @@ static inline vm halves(vf v)
     return _mm512_cmp_ps_mask(_mm512_abs_ps((__m512)v), _mm512_set1_ps(0.5f), _CMP_EQ_OQ);
 }
 
+static inline vm beyond(vf v, vf limit)
+{
+    return _mm512_cmp_ps_mask(_mm512_abs_ps((__m512)v), (__m512)limit, _CMP_NLE_UQ);
+}
+
 static inline vf finite(vf v)
 {
     const __m512i infinity = _mm512_set1_epi32(0x7f800000);
@@ -59,9 +64,11 @@ static inline void put_f(void *p, vf v, bool stream)
 
 static inline void put8(uint8_t *p, const vi v[4])
 {
-    __m256i low = _mm256_set_m128i(_mm512_cvtepi32_epi8((__m512i)v[1]), _mm512_cvtepi32_epi8((__m512i)v[0]));
-    __m256i high = _mm256_set_m128i(_mm512_cvtepi32_epi8((__m512i)v[3]), _mm512_cvtepi32_epi8((__m512i)v[2]));
-    _mm512_storeu_si512(p, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    const __m512i byte = _mm512_set1_epi16(255);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i low = _mm512_and_si512(_mm512_packs_epi32((__m512i)v[0], (__m512i)v[1]), byte);
+    __m512i high = _mm512_and_si512(_mm512_packs_epi32((__m512i)v[2], (__m512i)v[3]), byte);
+    _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)));
 }
 
 static inline void put16(uint8_t *p, const vi v[4])

@@ -9,9 +9,10 @@
  *   truncated(v)       to int32_t, toward zero
  *   signed_as(x, v)    a positive float in every lane with the signs of v
  *   halves(v)          lanes that are 0.5 or -0.5
+ *   beyond(v, limit)   lanes with a magnitude above the limit, or NaN
  *   number(v)          int32_t to float
  *   i8(p), u8(p), i16(p), u16(p)   LANES codes, widened
- *   put8(p, v), put16(p, v)    the low bytes or halves of 4 vectors
+ *   put8(p, v), put16(p, v)    the low bytes or halves of 4 vectors; for bytes they fit int16_t
  *   vd                 vectors of half as many doubles
  *   every_d(x), least_d(a, b), floors(v), total(v)
  *   double_f(v, k), double_i(v, k)     half k of the lanes
@@ -56,25 +57,45 @@ static void pad(padded *f, const uint8_t *src, size_t n, const tn_quant_run *run
 
 /* ---- to codes ---- */
 
+/* How values are divided by their scale. */
+typedef enum division {
+    DIVIDE,
+    MULTIPLY,                   /* by the reciprocal, which is exact */
+    NEARLY                      /* by the nearest to it; the product may be wrong in its last bits */
+} division;
+
 /* What a loop over groups is compiled for. */
 typedef struct variant {
-    size_t size;                /* bytes of a code */
-    bool   each, away;
-    bool   multiply;            /* by the reciprocal */
+    size_t   size;              /* bytes of a code */
+    bool     each, away;
+    division how;
 } variant;
 
-/* Lanes that need the scalar level: NaN, and quotients that are ties. */
+/* Lanes that need more care: NaN, and quotients that are ties or may be. */
 typedef struct special {
     vm nan, tie;
 } special;
 
+/* Products of at most 2^10, which have all codes of 8 bits, are wrong by less than 2^-12.  So away from
+ * ties they round to the same integer as the quotient, in both modes.  Products that are not float32 integers
+ * within int32_t count as ties, too. */
+INLINE vi nearly_integers_of(vf x, vf inverse, special *odd)
+{
+    vf product = x * inverse;
+    vi whole = nearest(product);
+    odd->tie = either(odd->tie, beyond(product - number(whole), every_f(0.5f - 0x1p-12f)));
+    return whole;
+}
+
 INLINE vi integers_of(vf x, vf by, variant v, special *odd)
 {
-    vf quotient = v.multiply ? x * by : x / by;
+    if (v.how == NEARLY)
+        return nearly_integers_of(x, by, odd);
+    vf quotient = v.how == MULTIPLY ? x * by : x / by;
     odd->nan = either(odd->nan, nans(quotient));
     quotient = least_f(most_f(quotient, every_f(-0x1p22f)), every_f(0x1p22f));
     vi whole = v.away ? truncated(quotient + signed_as(0x1.fffffep-2f, quotient)) : nearest(quotient);
-    if (!v.multiply)
+    if (v.how == DIVIDE)
         odd->tie = either(odd->tie, halves(quotient - number(whole)));
     return whole;
 }
@@ -93,14 +114,15 @@ INLINE bool quantize_group(uint8_t *dst, const uint8_t *src, size_t i, const tn_
             scale = floats(run->scale + at);
             zero = integers(run->zero + at);
         }
-        vi code = integers_of(floats(src + 4 * at), scale, v, &odd) + zero;
-        codes[k] = least_i(most_i(code, low), high);
+        vi whole = integers_of(floats(src + 4 * at), scale, v, &odd);
+        codes[k] = least_i(most_i(whole, low - zero), high - zero) + zero;
     }
     if (v.size == 1)
         put8(dst + i, codes);
     else
         put16(dst + 2 * i, codes);
-    return any(odd.nan) || (!v.multiply && run->exact && any(odd.tie));
+    bool ties_count = v.how == NEARLY || (v.how == DIVIDE && run->exact);
+    return any(odd.nan) || (ties_count && any(odd.tie));
 }
 
 static __attribute__((noinline)) bool quantize_slowly(uint8_t *dst, const uint8_t *src, size_t i,
@@ -111,13 +133,24 @@ static __attribute__((noinline)) bool quantize_slowly(uint8_t *dst, const uint8_
                                                                       &part);
 }
 
+/* A group with a product near a tie. */
+static __attribute__((noinline)) bool divide_group(uint8_t *dst, const uint8_t *src, size_t i,
+                                                   const tn_quant_run *run)
+{
+    float by = run->scale[0];
+    bool odd = run->away ? quantize_group(dst, src, i, run, by, (variant){ .size = 1, .away = true })
+                         : quantize_group(dst, src, i, run, by, (variant){ .size = 1 });
+    return odd && quantize_slowly(dst, src, i, run, 1);
+}
+
 INLINE bool quantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, float by,
                             variant v)
 {
     bool nan = false;
     for (size_t i = 0; i < n; i += GROUP)
         if (quantize_group(dst, src, i, run, by, v))
-            nan |= quantize_slowly(dst, src, i, run, v.size);
+            nan |= v.how == NEARLY ? divide_group(dst, src, i, run)
+                                   : quantize_slowly(dst, src, i, run, v.size);
     return nan;
 }
 
@@ -129,14 +162,24 @@ INLINE bool quantize_rounding(uint8_t *dst, const uint8_t *src, size_t n, const 
         return quantize_groups(dst, src, n, run, 1, (variant){ .size = size, .away = away, .each = true });
     if (tn_exact_reciprocal(run->scale[0], &reciprocal))
         return quantize_groups(dst, src, n, run, reciprocal,
-                               (variant){ .size = size, .away = away, .multiply = true });
+                               (variant){ .size = size, .away = away, .how = MULTIPLY });
     return quantize_groups(dst, src, n, run, run->scale[0], (variant){ .size = size, .away = away });
+}
+
+/* Whether nearly_integers_of() is for these codes: see there.  Scales have a reciprocal that is as exact. */
+static bool may_be_nearly(const tn_quant_run *run)
+{
+    float scale = run->scale[0] < 0 ? -run->scale[0] : run->scale[0], exact;
+    return !run->each && scale > 0x1p-100f && scale < 0x1p100f && run->zero[0] >= -512 &&
+           run->zero[0] <= 512 && !tn_exact_reciprocal(run->scale[0], &exact);
 }
 
 /* Whole groups, in one loop per variant. */
 static __attribute__((noinline)) bool quantize_whole(uint8_t *dst, const uint8_t *src, size_t n,
                                                      const tn_quant_run *run, size_t size)
 {
+    if (size == 1 && may_be_nearly(run))
+        return quantize_groups(dst, src, n, run, 1 / run->scale[0], (variant){ .size = 1, .how = NEARLY });
     if (size == 1)
         return run->away ? quantize_rounding(dst, src, n, run, 1, true)
                          : quantize_rounding(dst, src, n, run, 1, false);

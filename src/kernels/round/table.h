@@ -19,8 +19,8 @@ typedef struct tn_round_rules {
 } tn_round_rules;
 
 /* Rounds n numbers, the first of which is element `index`; dst may be src.  Infinities and NaN stay.  False:
- * the definition must round them, because a number is too small for stochastic rounding here or becomes
- * infinite; dst is then undefined. */
+ * the definition must round them: a number becomes infinite, has a step below float32's normal numbers, or
+ * takes more random bits than are compared here; dst is then undefined. */
 typedef bool (*tn_round_fn)(float *dst, const float *src, size_t n, uint64_t index,
                             const tn_round_rules *rules);
 

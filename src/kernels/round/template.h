@@ -6,23 +6,22 @@
  *   vl                 LANES / 2 unsigned integers of 64 bits
  *   high_halves(a, b)  the upper 32 bits of LANES integers of 64 bits
  *
- * A number has a significand of 24 bits, of which the type drops `shift`, and one more for each exponent
- * below its lowest one.  What is dropped decides, with the mode, whether the rest grows by one. */
+ * Numbers of the type between two powers of two are multiples of a power of two, the step, and so are
+ * those below its lowest exponent.  A magnitude in steps is a float32 below 2^24.  Its fraction decides,
+ * with the mode, whether the whole part grows by one. */
 #include <string.h>
 
 #include "kernels/round/table.h"
 
 enum {
-    MANTISSA = 0x7fffff,
-    HIDDEN   = 0x800000,        /* the leading bit of a normal significand */
     MAGNITUDE = 0x7fffffff,
-    SPECIAL  = 255,             /* exponent field of infinities and NaN */
-    MOST     = 31               /* bits that can be dropped here; a significand has 24 */
+    INFINITE  = 0x7f800000,
+    ONE       = 0x3f800000,
+    MANTISSA  = 23              /* bits */
 };
 
+INLINE vu every(uint32_t n)             { return (vu){ 0 } + n; }
 INLINE vu chosen(vi mask, vu a, vu b)   { return ((vu)mask & a) | (~(vu)mask & b); }
-INLINE vi most(vi a, int32_t b)         { return (vi)chosen((vi)(a > b), (vu)a, (vu)((vi){ 0 } + b)); }
-INLINE vi least(vi a, int32_t b)        { return (vi)chosen((vi)(a < b), (vu)a, (vu)((vi){ 0 } + b)); }
 
 static bool any_lane(vi mask)
 {
@@ -36,82 +35,88 @@ static bool any_lane(vi mask)
 /* tn_random_at() of consecutive elements. */
 INLINE vl random_numbers(uint64_t seed, uint64_t index)
 {
+    static const uint64_t next[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
     vl z;
-    for (unsigned i = 0; i < LANES / 2; i++)
-        z[i] = index + i + 1;
-    z = z * UINT64_C(0x9e3779b97f4a7c15) + seed;
+    memcpy(&z, next, sizeof z);
+    z = (z + index) * UINT64_C(0x9e3779b97f4a7c15) + seed;
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
 }
 
-/* Numbers while they are rounded. */
-typedef struct dropping {
-    vu bits;                    /* of the magnitudes */
-    vi negative;
-    vi count;                   /* bits that are dropped, 0 to MOST */
-    vu kept, dropped;           /* parts of the significands */
-} dropping;
-
-/* The lanes whose significand grows. */
-INLINE vi growing(const dropping *d, const tn_round_rules *r, tn_round mode, uint64_t index)
+/* Lanes that grow by chance.  A random number and a fraction are compared by their upper 31 bits; if those
+ * are equal, only the definition knows: *bad. */
+INLINE vi growing_by_chance(vf fraction, uint64_t seed, uint64_t index, vi *bad)
 {
-    vu half = ((vu){ 0 } + 1) << (vu)d->count >> 1;
-    vi some = (vi)(d->dropped != 0), above = (vi)(d->dropped > half), tie = (vi)(d->dropped == half);
+    vl first = random_numbers(seed, index);
+    vi random = (vi)(high_halves(first, random_numbers(seed, index + LANES / 2)) >> 1);
+    vi limit = __builtin_convertvector(fraction * 0x1p31f, vi);
+    *bad |= (vi)(random == limit);
+    return (vi)(random < limit);
+}
+
+/* The lanes whose whole part grows. */
+INLINE vi growing(vf fraction, vi negative, tn_round mode)
+{
+    vi some = (vi)(fraction > 0), above = (vi)(fraction > 0.5f), tie = (vi)(fraction == 0.5f);
     switch (mode) {
-    case TN_ROUND_AWAY:    return some & (above | tie);
-    case TN_ROUND_ZERO:    return some & above;
-    case TN_ROUND_HALF_UP: return some & (above | (tie & ~d->negative));
-    case TN_ROUND_UP:      return some & ~d->negative;
-    case TN_ROUND_DOWN:    return some & d->negative;
-    case TN_ROUND_STOCHASTIC: {
-        vl first = random_numbers(r->seed, index);
-        vu random = high_halves(first, random_numbers(r->seed, index + LANES / 2));
-        return some & (vi)((random >> ((32 - (vu)d->count) & MOST)) < d->dropped);
-    }
+    case TN_ROUND_AWAY:    return above | tie;
+    case TN_ROUND_ZERO:    return above;
+    case TN_ROUND_HALF_UP: return above | (tie & ~negative);
+    case TN_ROUND_UP:      return some & ~negative;
+    case TN_ROUND_DOWN:    return some & negative;
     default:               return (vi){ 0 };
     }
 }
 
-/* Lanes of *bad: see tn_round_fn. */
-INLINE vu rounded(vu x, const tn_round_rules *r, tn_round mode, uint64_t index, vi *bad)
+/* The rules as numbers in place of a float32's exponent. */
+typedef struct steps {
+    vu lowest;                  /* exponent of the lowest step */
+    vu below;                   /* from the exponent of a number to that of its step */
+    vu tiny;                    /* magnitudes from 1 to this have steps that are not normal; 0: none have */
+} steps;
+
+static steps steps_of(const tn_round_rules *r)
 {
-    dropping d = { .bits = x & MAGNITUDE, .negative = (vi)x >> 31 };
-    vi field = (vi)(d.bits >> 23), below = r->lowest - most(field, 1);
-    vi all = (int32_t)r->shift + most(below, 0);
-    vu significand = (d.bits & MANTISSA) | ((vu)(field > 0) & HIDDEN);
-    d.count = least(all, MOST);
-    d.kept = significand >> (vu)d.count;
-    d.dropped = significand & ((((vu){ 0 } + 1) << (vu)d.count) - 1);
-    vu grown = (vu)growing(&d, r, mode, index) & 1;
-    vu large = d.bits - d.dropped + (grown << (vu)d.count);
-    /* below the lowest exponent all numbers are multiples of the same power of two */
-    vf unit = (vf)((vu){ 0 } + ((r->shift + (uint32_t)r->lowest - 23) << 23));
-    vu small = (vu)(__builtin_convertvector((vi)(d.kept + grown), vf) * unit);
-    vi finite = (vi)(field < SPECIAL);
-    vu out = chosen((vi)(below > 0), small, large);
-    *bad |= finite & (vi)(out >= (vu){ 0 } + ((uint32_t)SPECIAL << 23));
-    if (mode == TN_ROUND_STOCHASTIC)
-        *bad |= (vi)(all > MOST) & (vi)(significand != 0);
-    return chosen(finite, out | (x & ~(vu)((vu){ 0 } + MAGNITUDE)), x);
+    uint32_t kept = MANTISSA - r->shift, least = kept + 1, lowest = (uint32_t)r->lowest;
+    bool normal = lowest >= least;
+    return (steps){ every((normal ? lowest : least) << MANTISSA), every(kept << MANTISSA),
+                    every(normal ? 0 : least << MANTISSA) };
+}
+
+/* Lanes of *bad: see tn_round_fn. */
+INLINE vu rounded(vu x, const steps *s, uint64_t seed, tn_round mode, uint64_t index, vi *bad)
+{
+    vi negative = (vi)x >> 31, finite = (vi)((vi)(x & MAGNITUDE) < (vi)every(INFINITE));
+    vu magnitude = x & MAGNITUDE & (vu)finite, exponent = magnitude & INFINITE;
+    exponent = chosen((vi)((vi)exponent > (vi)s->lowest), exponent, s->lowest);
+    vu step = exponent - s->below;
+    vf number = (vf)magnitude * (vf)(2 * every(ONE) - step);
+    vf whole = __builtin_convertvector(__builtin_convertvector(number, vi), vf), fraction = number - whole;
+    vi grows = mode == TN_ROUND_STOCHASTIC ? growing_by_chance(fraction, seed, index, bad)
+                                           : growing(fraction, negative, mode);
+    vu out = (vu)((whole + (vf)((vu)grows & ONE)) * (vf)step);
+    *bad |= (vi)(out == every(INFINITE)) | (vi)(magnitude - 1 < s->tiny);
+    return chosen(finite, out | (x & ~every(MAGNITUDE)), x);
 }
 
 INLINE bool round_all(float *dst, const float *src, size_t n, uint64_t index, const tn_round_rules *rules,
                       tn_round mode)
 {
-    const tn_round_rules r = *rules;
+    const steps s = steps_of(rules);
+    const uint64_t seed = rules->seed;
     vi bad = { 0 };
     size_t i = 0;
     vu x;
     for (; n - i >= LANES; i += LANES) {
         memcpy(&x, src + i, sizeof x);
-        x = rounded(x, &r, mode, index + i, &bad);
+        x = rounded(x, &s, seed, mode, index + i, &bad);
         memcpy(dst + i, &x, sizeof x);
     }
     if (i < n) {
         x = (vu){ 0 };
         memcpy(&x, src + i, (n - i) * sizeof *src);
-        x = rounded(x, &r, mode, index + i, &bad);
+        x = rounded(x, &s, seed, mode, index + i, &bad);
         memcpy(dst + i, &x, (n - i) * sizeof *src);
     }
     return !any_lane(bad);

@@ -87,6 +87,9 @@ typedef struct tn_codes_run {
 typedef void (*tn_codes_fn)(uint8_t *restrict dst, const float *restrict x, size_t n,
                             const tn_codes_run *run);
 
+/* The quotients or products of n values and the factors of their tiles. */
+typedef void (*tn_scale_fn)(float *restrict y, const float *restrict x, size_t n, const tn_codes_run *run);
+
 typedef struct tn_encode_kernels {
     /* The bits of the largest magnitude of each tile; infinities and NaN are the largest.  The size is a
      * power of two, or there is one tile. */
@@ -101,6 +104,7 @@ typedef struct tn_encode_kernels {
     unsigned (*scales)(const tn_scale_rules *rules, const uint32_t *high, const uint32_t *low, size_t tiles,
                        const tn_tile_scales *to);
     tn_codes_fn codes[TN_CODES_KINDS], wide_codes[TN_CODES_KINDS];
+    tn_scale_fn divide, multiply;
     /* Codes of a byte each into `bits` = 1 .. 7 each; unused bits of a last byte are 0. */
     void (*pack)(uint8_t *restrict dst, const uint8_t *restrict codes, size_t n, unsigned bits);
 } tn_encode_kernels;

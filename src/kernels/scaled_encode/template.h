@@ -133,14 +133,12 @@ INLINE uint32_t range_of_one(const float *x, size_t n, extreme what)
     float rest[GROUP] = { 0 };
     if (i < n)
         memcpy(rest, x + i, (n - i) * sizeof *x);
-    int32_t lane[LANES];
     for (unsigned k = 0; k < 4; k++)
-        v[0] = further(v[0], further(v[k], seen(rest + k * LANES, what), what), what);
-    put(lane, v[0]);
-    for (unsigned k = 1; k < LANES; k++)
-        if (what == LOW ? (uint32_t)lane[k] > (uint32_t)lane[0] : lane[k] > lane[0])
-            lane[0] = lane[k];
-    return (uint32_t)lane[0];
+        v[k] = further(v[k], seen(rest + k * LANES, what), what);
+    v[0] = further(further(v[0], v[1], what), further(v[2], v[3], what), what);
+    for (unsigned k = 1; k < LANES; k *= 2)
+        v[0] = further(evens(v[0], v[0]), odds(v[0], v[0]), what);
+    return (uint32_t)v[0][0];
 }
 
 INLINE void ranges(uint32_t *bits, const float *x, size_t tiles, size_t size, extreme what)
@@ -462,6 +460,56 @@ INLINE void put_family(uint8_t *dst, const float *x, size_t n, const tn_codes_ru
 EACH_KIND(DEFINE_BOTH)
 DEFINE_CODES(ggml_codes, TN_CODES_GGML, false)
 
+/* ---- scaled values ---- */
+
+INLINE vf scaled(vf x, size_t vector, const tn_codes_run *run, const places *at, const family f)
+{
+    if (f.kind == TN_CODES_FLOAT_POWER)
+        return product(x, vector, run, at, f);
+    vu sign = (vu)x & UINT32_C(0x80000000);     /* corrections of a quotient make -0 a 0 */
+    return (vf)((vu)quotient(x, vector, run, at, f) | sign);
+}
+
+INLINE void scale_all(float *y, const float *x, size_t n, const tn_codes_run *run, const places *at,
+                      const family f)
+{
+    const tn_codes_run own = *run;
+    size_t i = 0;
+    for (; n - i >= GROUP; i += GROUP) {
+        for (unsigned k = 0; k < GROUP * sizeof *x; k += TN_LINE)
+            fetch_next(x, n, i * sizeof *x + k);
+        for (unsigned k = 0; k < 4; k++)
+            put(y + i + k * LANES, (vi)scaled(floats(x + i + k * LANES), i / LANES + k, &own, at, f));
+    }
+    for (; i < n; i += LANES) {
+        float rest[LANES] = { 0 };
+        size_t some = n - i < LANES ? n - i : LANES;
+        memcpy(rest, x + i, some * sizeof *x);
+        vf v = scaled(floats(rest), i / LANES, &own, at, f);
+        memcpy(y + i, &v, some * sizeof *y);
+    }
+}
+
+static void divide(float *restrict y, const float *restrict x, size_t n, const tn_codes_run *run)
+{
+    const places at = places_of(run->size, n);
+    if (at.narrow)
+        scale_all(y, x, n, run, &at, (family){ .kind = TN_CODES_FLOAT, .narrow = true });
+    else if (FUSED && run->inverse)
+        scale_all(y, x, n, run, &at, (family){ .kind = TN_CODES_FLOAT, .near = true });
+    else
+        scale_all(y, x, n, run, &at, (family){ .kind = TN_CODES_FLOAT });
+}
+
+static void multiply(float *restrict y, const float *restrict x, size_t n, const tn_codes_run *run)
+{
+    const places at = places_of(run->size, n);
+    if (at.narrow)
+        scale_all(y, x, n, run, &at, (family){ .kind = TN_CODES_FLOAT_POWER, .narrow = true });
+    else
+        scale_all(y, x, n, run, &at, (family){ .kind = TN_CODES_FLOAT_POWER });
+}
+
 /* ---- packing ---- */
 
 static void pack(uint8_t *restrict dst, const uint8_t *restrict codes, size_t n, unsigned bits)
@@ -494,6 +542,7 @@ void LEVEL(tn_encode_kernels_init)(tn_encode_kernels *k)
 {
     *k = (tn_encode_kernels){
         .largest = largest, .ends = ends, .exponents = exponents, .scales = scales, .pack = pack,
+        .divide = divide, .multiply = multiply,
         .codes = { EACH_KIND(CODES_ENTRY) [TN_CODES_GGML] = ggml_codes },
         .wide_codes = { EACH_KIND(WIDE_ENTRY) },
     };
