@@ -3,6 +3,7 @@
 #include "ui/opts.h"
 #include "ui/progress.h"
 #include "ui/rating.h"
+#include "ui/together.h"
 #include "ui/type_list.h"
 
 #include <stdlib.h>
@@ -122,7 +123,8 @@ static int rate(contest *c, const tn_file *file)
     tn_compare_datatypes_options options = { .size = sizeof options, .cast_defaults = defaults,
                                              .only = o->only.items,
                                 .nonly = o->only.count, .jobs = o->jobs,
-                                .progress = progress_step, .context = c };
+                                .progress = progress_step, .context = c,
+                                .together = shared() };
     const tn_datatype **datatypes = must_allocate(c->count, sizeof *datatypes);
     tn_error err;
     for (size_t i = 0; i < c->count; i++)
@@ -167,7 +169,10 @@ static int run(const opts *o)
     if (code == EXIT_DONE)
         code = open_input(o, o->files[0], &file);
     if (code == EXIT_DONE)
+        code = shared_begin(o, o->files[0]);
+    if (code == EXIT_DONE)
         code = rate(&c, file);
+    shared_end();
     tn_close(file);
     end(&c);
     return code;
@@ -188,8 +193,8 @@ const command cmd_compare_types = {
     .min_files = 1,
     .max_files = 1,
     .accepts = OPTIONS(OPT_TYPES, OPTS_CHOICE, OPT_NAN, OPT_SCALE_MODE, OPT_ROTATE, OPT_IMPORTANCE, OPT_JOBS,
-                       OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_FROM, OPT_IO),
-    .elsewhere = OPTIONS(OPTS_INPUT),
-    .topics = "input",
+                       OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_FROM, OPT_IO, OPTS_TOGETHER),
+    .elsewhere = OPTIONS(OPTS_INPUT, OPTS_TOGETHER),
+    .topics = "input|together",
     .run = run,
 };

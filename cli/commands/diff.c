@@ -3,6 +3,7 @@
 #include "ui/opts.h"
 #include "ui/progress.h"
 #include "ui/rating.h"
+#include "ui/together.h"
 #include "ui/worst.h"
 
 #include <math.h>
@@ -335,7 +336,8 @@ static int compare(comparison *c)
                                    .progress = progress_step, .context = c,
                                    .only = c->o->only.items, .nonly = c->o->only.count,
                                    .rename = c->o->rename.items, .nrename = c->o->rename.count,
-                                   .tolerance = c->o->tolerance, .relative = c->o->relative };
+                                   .tolerance = c->o->tolerance, .relative = c->o->relative,
+                                   .together = shared() };
     size_t different = 0;
     tn_error err;
     if (c->o->json) {
@@ -373,7 +375,10 @@ static int run(const opts *o)
     c.a = a;
     c.b = b;
     if (code == EXIT_DONE)
+        code = shared_begin(o, o->files[0]);
+    if (code == EXIT_DONE)
         code = compare(&c);
+    shared_end();
     worst_free(&c.worst);
     tn_close(a);
     tn_close(b);
@@ -400,8 +405,8 @@ const command cmd_diff = {
     .min_files = 2,
     .max_files = 2,
     .accepts = OPTIONS(OPTS_CHOICE, OPT_RENAME, OPT_TOLERANCE, OPT_JSON, OPT_IGNORE_METADATA, OPT_JOBS,
-                       OPTS_INPUT),
-    .elsewhere = OPTIONS(OPTS_INPUT),
-    .topics = "rules|input",
+                       OPTS_INPUT, OPTS_TOGETHER),
+    .elsewhere = OPTIONS(OPTS_INPUT, OPTS_TOGETHER),
+    .topics = "rules|input|together",
     .run = run,
 };

@@ -5,6 +5,7 @@
 #include "ui/progress.h"
 #include "ui/table.h"
 #include "ui/text.h"
+#include "ui/together.h"
 
 #include <stdio.h>
 
@@ -146,7 +147,7 @@ static int stats(const opts *o, const char *path, const tn_file *file, tn_error 
     survey v = { .o = o, .path = path, .file = file };
     tn_stats_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step,
                                  .context = &v,
-                                 .only = o->only.items, .nonly = o->only.count };
+                                 .only = o->only.items, .nonly = o->only.count, .together = shared() };
     if (o->json) {
         json_key("tensors");
         json_open('[');
@@ -183,8 +184,9 @@ const command cmd_stats = {
     .example = "  $ tenon stats model.safetensors --only '*norm*'",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPTIONS(OPTS_CHOICE, OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_FROM, OPT_IO),
-    .elsewhere = OPTIONS(OPTS_INPUT),
-    .topics = "input",
+    .accepts = OPTIONS(OPTS_CHOICE, OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_FROM, OPT_IO,
+                       OPTS_TOGETHER),
+    .elsewhere = OPTIONS(OPTS_INPUT, OPTS_TOGETHER),
+    .topics = "input|together",
     .run = run,
 };

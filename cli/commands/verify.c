@@ -3,6 +3,7 @@
 #include "ui/open_file.h"
 #include "ui/progress.h"
 #include "ui/text.h"
+#include "ui/together.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -178,7 +179,7 @@ static int verify(const opts *o, const char *path, const tn_file *file, tn_error
     check c = { .o = o, .path = path };
     tn_verify_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step,
                                   .context = &c,
-                                  .beside = report_beside };
+                                  .beside = report_beside, .together = shared() };
     say_warnings(path, file);
     if (o->json) {
         json_key("problems");
@@ -219,8 +220,9 @@ const command cmd_verify = {
     .example = "  $ tenon verify *.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPTIONS(OPT_ALLOW_UNCHECKED, OPT_STRICT, OPT_JOBS, OPT_MEMORY, OPT_JSON, OPT_FROM, OPT_IO),
-    .elsewhere = OPTIONS(OPTS_INPUT),
-    .topics = "input",
+    .accepts = OPTIONS(OPT_ALLOW_UNCHECKED, OPT_STRICT, OPT_JOBS, OPT_MEMORY, OPT_JSON, OPT_FROM, OPT_IO,
+                       OPTS_TOGETHER),
+    .elsewhere = OPTIONS(OPTS_INPUT, OPTS_TOGETHER),
+    .topics = "input|together",
     .run = run,
 };

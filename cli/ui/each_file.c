@@ -2,6 +2,7 @@
 #include "ui/each_file.h"
 #include "ui/json.h"
 #include "ui/progress.h"
+#include "ui/together.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -32,11 +33,14 @@ void suggest_only(const opts *o, const char *word, tn_status status)
 static int one_file(const opts *o, const file_task *task, const char *path, const tn_file *file, bool *shown)
 {
     tn_error err = { .status = TN_OK };
+    int code = shared_begin(o, path);
+    if (code != EXIT_DONE)
+        return code;
     if (o->json) {
         json_open('{');
         json_text_field("file", path);
     }
-    int code = file ? task->visit(o, path, file, &err) : open_and_visit(o, task, path, shown, &err);
+    code = file ? task->visit(o, path, file, &err) : open_and_visit(o, task, path, shown, &err);
     if (o->json) {
         json_error_field(path, err.status != TN_OK ? &err : NULL);
         if (task->judges)
@@ -49,6 +53,7 @@ static int one_file(const opts *o, const file_task *task, const char *path, cons
     if (shown && *shown)
         suggest_only(o, path, err.status);
     out_flush();
+    shared_end();
     return code;
 }
 

@@ -195,5 +195,5 @@ void progress_note(void *context, const char *path, const char *text)
 {
     if (context)
         progress_end(context);
-    say("%s: %s", escaped(path), text);
+    say_now("%s: %s", escaped(path), text);
 }

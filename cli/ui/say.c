@@ -26,14 +26,40 @@ int exit_code(tn_status status)
     }
 }
 
+/* While output is held back: where it is collected. */
+typedef struct held {
+    FILE  *to;                  /* NULL: it is not */
+    char  *text;
+    size_t size;
+} held;
+
+static held held_out, held_messages;
+
+static FILE *out_to(void)      { return held_out.to ? held_out.to : stdout; }
+static FILE *messages_to(void) { return held_messages.to ? held_messages.to : stderr; }
+
+static void put_message(FILE *to, const char *format, va_list args)
+{
+    fputs("tenon: ", to);
+    vfprintf(to, format, args);
+    fputc('\n', to);
+}
+
 void say(const char *format, ...)
 {
     out_flush();
     va_list args;
     va_start(args, format);
-    fputs("tenon: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    put_message(messages_to(), format, args);
+    va_end(args);
+}
+
+void say_now(const char *format, ...)
+{
+    out_flush();
+    va_list args;
+    va_start(args, format);
+    put_message(stderr, format, args);
     va_end(args);
 }
 
@@ -53,9 +79,7 @@ static int fail_with(int code, const tn_error *err, const char *format, va_list 
     snprintf(message, sizeof message, "%s", why_failed.text);
     va_end(again);
     out_flush();
-    fputs("tenon: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    put_message(messages_to(), format, args);
     return code;
 }
 
@@ -235,15 +259,46 @@ void out(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    out_check(vprintf(format, args) >= 0);
+    out_check(vfprintf(out_to(), format, args) >= 0);
     va_end(args);
 }
 
-void out_text(const char *text) { out_check(fputs_unlocked(text, stdout) >= 0); }
+void out_text(const char *text) { out_check(fputs_unlocked(text, out_to()) >= 0); }
 
-void out_bytes(const char *bytes, size_t n) { out_check(fwrite_unlocked(bytes, 1, n, stdout) == n); }
+void out_bytes(const char *bytes, size_t n) { out_check(fwrite_unlocked(bytes, 1, n, out_to()) == n); }
 
 void out_flush(void) { out_check(fflush(stdout) == 0); }
+
+static void hold(held *h)
+{
+    h->to = open_memstream(&h->text, &h->size);
+    if (!h->to)
+        give_up(EXIT_SYSTEM, "out of memory");
+}
+
+void out_hold(void)
+{
+    hold(&held_out);
+    hold(&held_messages);
+}
+
+static void release(held *h, FILE *to)
+{
+    if (h->to)
+        out_check(fclose(h->to) == 0);
+    if (h->to && to)
+        out_check(fwrite(h->text, 1, h->size, to) == h->size);
+    free(h->text);
+    *h = (held){ .to = NULL };
+}
+
+bool out_release(bool print)
+{
+    release(&held_out, print ? stdout : NULL);
+    out_flush();
+    release(&held_messages, print ? stderr : NULL);
+    return out_errno == 0;
+}
 
 int out_finish(int code)
 {

@@ -19,6 +19,10 @@ static inline int worse(int a, int b) { return a > b ? a : b; }
 __attribute__((format(printf, 1, 2)))
 void say(const char *format, ...);
 
+/* The same, also while output is held back: see out_hold(). */
+__attribute__((format(printf, 1, 2)))
+void say_now(const char *format, ...);
+
 /* ": did you mean "X"?", or "" where nothing is near.  Good until the next call. */
 const char *did_you_mean(const tn_nearest *nearest);
 
@@ -68,6 +72,11 @@ void out(const char *format, ...);
 void out_text(const char *text);
 void out_bytes(const char *bytes, size_t n);
 void out_flush(void);
+
+/* Holds back all output and messages; then prints them, or not.  False: a write failed. */
+void out_hold(void);
+bool out_release(bool print);
+
 int  out_finish(int code);
 
 /* Untrusted text as a terminal may show it.  Good until the fourth call after

@@ -56,7 +56,7 @@ static const topic topics[] = {
                  "  $ tenon convert in.safetensors out.zt --cast sa8,per=channel,axis=0" },
     { .name = "together",
       .also = "processes",
-      .summary = "How many processes make one conversion.",
+      .summary = "How many processes share one conversion or one look at a file.",
       .about = "Any number of processes that are given the same command with --together, on one\n"
                "machine or on several that share a file system, divide it among themselves; the\n"
                "last one publishes OUT.  They need not know of each other: mpirun, srun, a job\n"
@@ -68,6 +68,9 @@ static const topic topics[] = {
                "The same in steps: \"tenon plan IN OUT\" makes the folder, \"tenon run OUT.tenon\"\n"
                "makes pieces, \"tenon finish OUT.tenon\" publishes, \"tenon abandon OUT.tenon\"\n"
                "removes it; \"tenon ls OUT.tenon\" says how far it is.\n\n"
+               "verify, stats, diff and compare-types take --together as well: one process\n"
+               "prints what one alone would print, and all return the same exit status.  They\n"
+               "meet in FILE.COMMAND.tenon beside the first file; --work names another folder.\n\n"
                "Where the file system has no locks that all processes see, that is said, and\n"
                "pieces are dealt by rank: from --ranks, TENON_RANK and TENON_RANKS, or the\n"
                "environment of the launcher.",

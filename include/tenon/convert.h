@@ -256,6 +256,7 @@ typedef struct tn_compare_options {
     size_t         nrename;
     double         tolerance, relative;     /* values are equal if |a - b| <= tolerance + relative * |a|; if
                                              * one is not 0, types and forms may differ */
+    struct tn_together *together;   /* not NULL: with other processes, see <tenon/work.h> */
 } tn_compare_options;
 
 /* Compares two open files, of any containers, tensor by tensor (a scaled one
@@ -275,6 +276,8 @@ typedef struct tn_compare_datatypes_options {
     tn_progress_fn     progress;    /* may be NULL */
     void              *context;     /* for both callbacks */
     const char        *cast_defaults;   /* instead of `quantize`: see tn_rule_check(); may be NULL */
+    struct tn_together *together;   /* not NULL: with other processes, see <tenon/work.h>; then `quantize` is
+                                     * NULL */
 } tn_compare_datatypes_options;
 
 /* What each datatype would do to each float tensor of a file: `report` is called

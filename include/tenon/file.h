@@ -242,6 +242,7 @@ typedef struct tn_verify_options {
     tn_beside_fn   beside;      /* may be NULL; told, before any part is checked, of what lies
                                  * beside the file: files of another set of the same name,
                                  * members that no set names */
+    struct tn_together *together;       /* not NULL: with other processes, see <tenon/work.h> */
 } tn_verify_options;
 
 /* Computes every checksum and decodes every compressed part, on all cores, and

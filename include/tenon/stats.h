@@ -37,6 +37,7 @@ typedef struct tn_stats_options {
     void          *context;         /* for both callbacks */
     const char *const *only;        /* which tensors: see tn_choose(); NULL: all */
     size_t         nonly;
+    struct tn_together *together;   /* not NULL: with other processes, see <tenon/work.h> */
 } tn_stats_options;
 
 /* Goes through every tensor (complex: both halves are values; scaled: the values that the codes stand for;

@@ -11,6 +11,8 @@
  *     tn_work_run_all()      makes pieces until none is left
  *     tn_work_finish()       publishes the output and removes the folder
  *
+ * A tn_together does the same for results that are reported, such as those of tn_stats().
+ *
  * Nothing is computed twice but what a process that died had not recorded.  A folder can be stopped and gone
  * on with at any time.  One thread at a time uses a tn_work. */
 #ifndef TENON_WORK_H
@@ -37,6 +39,7 @@ typedef struct tn_work_options {
                                  * NULL */
     tn_cast_report_fn lost;     /* as in tn_convert_options; may be NULL */
     void       *context;        /* of these three */
+    uint64_t    piece_size;     /* about so many bytes in a piece; 0: 64 MiB.  Of tn_together_new() only */
 } tn_work_options;
 
 /* What became of a piece. */
@@ -85,6 +88,34 @@ TN_API tn_status tn_work_finish(tn_work *work, tn_convert_result *result, tn_err
 
 /* Leaves the work to others; NULL is allowed. */
 TN_API void      tn_work_close(tn_work *work);
+
+/* ---- results that many processes make ---- */
+
+/* tn_verify(), tn_stats(), tn_compare() and tn_compare_datatypes() take one in their options.  Then processes
+ * that make the same call share the work, and each reports all of it when all is done: the same as alone.
+ *
+ *     tn_together_new()      in each process, with the same folder
+ *     tn_stats() ...         once
+ *     tn_together_tells()    whether this process is the one to tell the result
+ *     tn_together_end()      the last one removes the folder
+ *
+ * One that is interrupted is gone on with by the same calls.  One thread at a time uses a tn_together. */
+typedef struct tn_together tn_together;
+
+/* Nothing is touched yet.  `folder` (a path) is made when it is needed; of the options rank, notes and piece
+ * size count. */
+TN_API tn_status tn_together_new(const char *folder, const tn_work_options *options, tn_together **together,
+                                 tn_error *err);
+
+/* True for one of the processes: the others wait for its tn_together_end(), and take over if it dies.  Also
+ * true after a failure, which each process tells for itself. */
+TN_API bool      tn_together_tells(tn_together *together);
+
+/* Leaves, and frees it; `told`: this process has told the result.  After a failure the folder stays, for the
+ * same call to go on.  NULL is allowed. */
+TN_API void      tn_together_end(tn_together *together, bool told);
+
+/* ---- looking at a folder ---- */
 
 /* How far a folder is. */
 typedef struct tn_work_state {

@@ -319,6 +319,19 @@ size_t tn_claims_living(tn_claims *c, bool here)
     return c->living;
 }
 
+static void count_file(tn_claims *c, const char *name)
+{
+    (void)name;
+    c->living++;
+}
+
+bool tn_claims_are_alone(tn_claims *c)
+{
+    c->living = 0;
+    each_process(c, count_file);
+    return c->living == 0;
+}
+
 bool tn_claims_are_gone(const tn_claims *c)
 {
     struct stat st;
@@ -353,9 +366,9 @@ static tn_status show_life(tn_claims *c, tn_error *err)
     return TN_OK;
 }
 
-tn_status tn_claims_open(tn_claims *c, int work, size_t count, tn_error *err)
+tn_status tn_claims_open(tn_claims *c, int work, tn_error *err)
 {
-    *c = (tn_claims){ .work = work, .alive = -1, .count = count, .self = tn_process_self() };
+    *c = (tn_claims){ .work = work, .alive = -1, .self = tn_process_self() };
     c->pieces = openat(work, "pieces", FOLDER_FLAGS);
     int problem = errno;
     c->processes = openat(work, "processes", FOLDER_FLAGS);

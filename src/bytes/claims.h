@@ -27,7 +27,6 @@ typedef enum tn_claim {
 
 typedef struct tn_claims {
     int         work, pieces, processes;    /* folders, open; -1: not yet */
-    size_t      count;          /* of pieces */
     tn_process  self;
     int         alive;          /* the file of this process, which it has locked, or -1 */
     char        name[48];       /* of that file */
@@ -38,7 +37,7 @@ typedef struct tn_claims {
 } tn_claims;
 
 /* Looks into the folder `work`, which has the folders "pieces" and "processes"; it is borrowed. */
-tn_status tn_claims_open(tn_claims *c, int work, size_t count, tn_error *err);
+tn_status tn_claims_open(tn_claims *c, int work, tn_error *err);
 
 /* Joins those that work there; before the first claim. */
 tn_status tn_claims_join(tn_claims *c, tn_error *err);
@@ -63,6 +62,9 @@ bool      tn_claim_is_held(const tn_claims *c, size_t piece);
 
 /* Processes that live, this one included; with `here` those of this machine only. */
 size_t    tn_claims_living(tn_claims *c, bool here);
+
+/* Whether no other process has a file here; that of one that was killed stays where locks do not work. */
+bool      tn_claims_are_alone(tn_claims *c);
 
 /* NNNNN and a suffix: ".done", ".failed", ".part", ".lock". */
 #define TN_CLAIM_NAME 32

@@ -1,11 +1,9 @@
 /* pipeline/piece_record.c - records of pieces: one JSON object.
  *
- * Who reads has the same plan and knows how many of each thing there must be.  Doubles are written as their
- * bits.  The last member is the crc32c of all before it, so that a record which a crash cut short is
- * known. */
+ * Who reads has the same plan and knows how many of each thing there must be. */
 #include "pipeline/piece_record.h"
 #include "base/error.h"
-#include "bytes/json.h"
+#include "pipeline/work_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +11,7 @@
 #include <string.h>
 
 #define RECORD_FORMAT "tenon piece 1"
-#define TRAILER       "\"checksum\":\"crc32c:0x%08X\"}\n"
-enum { TRAILER_SIZE = sizeof "\"checksum\":\"crc32c:0x00000000\"}\n" - 1, STATS = 6 };
+enum { STATS = 6 };
 
 /* ---- the entries concerned ---- */
 
@@ -68,18 +65,10 @@ static void put_found(tn_buf *b, const tn_plan *p, size_t i)
     tn_buf_puts(b, "],\n");
 }
 
-static void put_digest(tn_buf *b, const tn_digest *digest)
-{
-    char text[TN_CHECKSUM_TEXT_MAX] = "";
-    if (digest && digest->kind != TN_CHECKSUM_NONE)
-        tn_digest_format(digest, text);
-    tn_json_put_z(b, text);
-}
-
 static void put_sum(tn_buf *b, uint64_t size, const tn_digest *digest)
 {
     tn_buf_printf(b, "[%" PRIu64 ",", size);
-    put_digest(b, digest);
+    tn_work_put_digest(b, digest);
     tn_buf_puts(b, "]");
 }
 
@@ -103,10 +92,9 @@ static void put_blocks(tn_buf *b, const tn_blocks_made *made)
         put_sum(b, made->nout[k], &made->out[k]);
     }
     stats_to_bits(&made->stats, bits);
-    tn_buf_puts(b, "],\n\"stats\":[");
-    for (unsigned k = 0; k < STATS; k++)
-        tn_buf_printf(b, "%s%" PRIu64, k ? "," : "", bits[k]);
-    tn_buf_puts(b, "],\n");
+    tn_buf_puts(b, "],\n\"stats\":");
+    tn_work_put_numbers(b, bits, STATS);
+    tn_buf_puts(b, ",\n");
 }
 
 tn_status tn_piece_record_write(const tn_plan *p, size_t i, uint32_t id, tn_buf *b, tn_error *err)
@@ -128,7 +116,7 @@ tn_status tn_piece_record_write(const tn_plan *p, size_t i, uint32_t id, tn_buf 
         put_sum(b, e->offset == TN_UNPLACED ? e->size : e->nbytes, e->digest);
     }
     tn_buf_puts(b, "],\n");
-    tn_buf_printf(b, TRAILER, b->bad ? 0 : tn_crc32c(0, b->data, b->size));
+    tn_work_seal(b);
     return b->bad ? tn_fail_nomem(err) : TN_OK;
 }
 
@@ -137,20 +125,9 @@ tn_status tn_piece_record_write(const tn_plan *p, size_t i, uint32_t id, tn_buf 
 /* A checksum of the kind that is expected. */
 static void take_digest(tn_json *j, tn_checksum kind, tn_digest *digest)
 {
-    char text[TN_CHECKSUM_TEXT_MAX];
-    const tn_text t = tn_json_string(j);
-    *digest = (tn_digest){ .kind = TN_CHECKSUM_NONE };
-    if (j->status || (t.len == 0 && kind == TN_CHECKSUM_NONE))
-        return;
-    if (t.len == 0 || t.len >= sizeof text) {
+    tn_work_take_digest(j, kind, digest);
+    if (!j->status && digest->kind != kind)
         tn_json_reject(j, TN_ERR_CORRUPT, "expected a checksum");
-        return;
-    }
-    memcpy(text, t.ptr, t.len);
-    text[t.len] = '\0';
-    digest->kind = tn_checksum_kind(text);
-    if (digest->kind != kind || tn_digest_parse(text, digest, NULL) != TN_OK)
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected a checksum of another kind");
 }
 
 static void take_sum(tn_json *j, tn_checksum kind, uint64_t *size, tn_digest *digest)
@@ -174,16 +151,8 @@ static void bits_to_stats(const uint64_t bits[STATS], tn_quantize_stats *s)
 
 static void take_stats(tn_json *j, tn_quantize_stats *stats)
 {
-    uint64_t bits[STATS] = { 0 };
-    size_t n = 0;
-    tn_json_array(j);
-    while (tn_json_item(j)) {
-        if (n == STATS) {
-            tn_json_reject(j, TN_ERR_CORRUPT, "expected %d numbers but found more", STATS);
-            return;
-        }
-        bits[n++] = tn_json_u64(j);
-    }
+    uint64_t bits[STATS];
+    tn_work_take_numbers(j, bits, STATS);
     bits_to_stats(bits, stats);
 }
 
@@ -333,14 +302,6 @@ static void take_member(tn_json *j, tn_text key, record *r)
         tn_json_skip(j);
 }
 
-bool tn_piece_record_is_whole(tn_text text)
-{
-    char trailer[TRAILER_SIZE + 1];
-    size_t n = text.len > TRAILER_SIZE ? text.len - TRAILER_SIZE : 0;
-    snprintf(trailer, sizeof trailer, TRAILER, tn_crc32c(0, text.ptr, n));
-    return n && memcmp(text.ptr + n, trailer, TRAILER_SIZE) == 0;
-}
-
 /* Whether a record has all that belongs to its piece. */
 static tn_status check_whole(const record *r, tn_error *err)
 {
@@ -376,7 +337,7 @@ tn_status tn_piece_record_read(tn_plan *plan, size_t i, uint32_t id, tn_text tex
     tn_arena arena = { 0 };
     tn_json j;
     tn_text key;
-    if (!tn_piece_record_is_whole(text))
+    if (!tn_work_is_whole(text))
         return tn_fail(err, TN_ERR_CORRUPT, "the record of a piece is damaged");
     tn_json_init(&j, text.ptr, text.len, &arena);
     tn_json_object(&j);

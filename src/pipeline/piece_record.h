@@ -8,9 +8,6 @@
  * the plan. */
 tn_status tn_piece_record_write(const tn_plan *plan, size_t i, uint32_t id, tn_buf *text, tn_error *err);
 
-/* Whether the text is all of a record. */
-bool tn_piece_record_is_whole(tn_text text);
-
 /* Reads it into the plan: sizes and checksums of entries, sums of blocks.  *part is the size of the file
  * with the bytes that have no place.  TN_ERR_CORRUPT: it is damaged, or of another plan or piece. */
 tn_status tn_piece_record_read(tn_plan *plan, size_t i, uint32_t id, tn_text text, uint64_t *part,

@@ -34,6 +34,7 @@ tn_status tn_plan_make_into(const tn_file *file, const char *path, int fd, const
 /* What a plan in a file is made anew from. */
 typedef struct tn_plan_head {
     const char        *format, *tenon, *output, *container, *head;
+    const char        *verb;        /* not NULL: it is no conversion, and the rest is not set */
     const char       **input;
     size_t             ninput;
     tn_open_options    open;
@@ -57,7 +58,11 @@ const char *tn_plan_head_path(const tn_plan *plan);
 
 /* The plan as text, and whether it is the one that was saved: TN_ERR_CHANGED names the first difference. */
 tn_status tn_plan_write(const tn_plan *plan, tn_buf *text, tn_error *err);
-tn_status tn_plan_compare(const uint8_t *saved, size_t n, const tn_buf *made, tn_error *err);
+tn_status tn_plan_compare(tn_text saved, tn_text made, tn_error *err);
+
+/* What the plans of all work begin with, and what they say of a file that is read. */
+void tn_plan_put_format(tn_buf *b);
+void tn_plan_put_inputs(tn_buf *b, const tn_file *file, bool is_shared);
 
 /* Makes piece i so that another process can place it, with an empty file for what has no place yet. */
 tn_status tn_plan_run_apart(tn_plan *plan, size_t i, int part, tn_error *err);

@@ -5,6 +5,7 @@
 #include "pipeline/plan.h"
 #include "base/error.h"
 #include "bytes/json.h"
+#include "pipeline/work_text.h"
 #include "store/publish.h"
 
 #include <inttypes.h>
@@ -89,10 +90,10 @@ static void put_fields(tn_buf *b, const tn_plan *p)
 }
 
 /* A path that leads to the file from any folder, if other processes are to read the plan. */
-static void put_path(tn_buf *b, const tn_plan *p, const char *path)
+static void put_path(tn_buf *b, bool is_shared, const char *path)
 {
     char folder[PATH_MAX], whole[2 * PATH_MAX];
-    if (p->is_shared && *path && *path != '/' && !tn_is_url(path) && getcwd(folder, sizeof folder)) {
+    if (is_shared && *path && *path != '/' && !tn_is_url(path) && getcwd(folder, sizeof folder)) {
         snprintf(whole, sizeof whole, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, path);
         path = whole;
     }
@@ -116,11 +117,11 @@ static void put_options(tn_buf *b, const tn_plan *p)
     tn_json_put_z(b, p->o.cast_defaults ? p->o.cast_defaults : "");
     tn_buf_puts(b, ",\n\"map\":");
     if (p->o.map && access(p->o.map, F_OK) == 0)
-        put_path(b, p, p->o.map);
+        put_path(b, p->is_shared, p->o.map);
     else
         tn_json_put_z(b, p->o.map ? p->o.map : "");
     tn_buf_puts(b, ",\n\"metadata_from\":");
-    put_path(b, p, p->o.metadata_from ? p->o.metadata_from : "");
+    put_path(b, p->is_shared, p->o.metadata_from ? p->o.metadata_from : "");
     tn_buf_puts(b, ",\n\"format_options\":[");
     for (size_t i = 0; i < p->create.nformat_options; i++) {
         const tn_format_option *o = &p->create.format_options[i];
@@ -159,15 +160,15 @@ static uint32_t hash_index(const tn_file *f)
     return crc;
 }
 
-static void put_inputs(tn_buf *b, const tn_plan *p)
+void tn_plan_put_inputs(tn_buf *b, const tn_file *f, bool is_shared)
 {
     tn_buf_puts(b, "\"inputs\":[");
-    for (size_t i = 0; i < p->in->nshards; i++) {
-        const tn_identity *id = tn_source_identity(p->in->shards[i].source);
+    for (size_t i = 0; i < f->nshards; i++) {
+        const tn_identity *id = tn_source_identity(f->shards[i].source);
         tn_buf_puts(b, i ? ",\n{\"path\":" : "\n{\"path\":");
-        put_path(b, p, p->in->shards[i].path);
-        tn_buf_printf(b, ",\"size\":%" PRIu64, tn_source_size(p->in->shards[i].source));
-        const char *version = tn_source_version(p->in->shards[i].source);
+        put_path(b, is_shared, f->shards[i].path);
+        tn_buf_printf(b, ",\"size\":%" PRIu64, tn_source_size(f->shards[i].source));
+        const char *version = tn_source_version(f->shards[i].source);
         if (version) {
             tn_buf_puts(b, ",\"version\":");
             tn_json_put_z(b, version);
@@ -177,7 +178,7 @@ static void put_inputs(tn_buf *b, const tn_plan *p)
                           id->modified.tv_nsec);
         tn_buf_puts(b, "}");
     }
-    tn_buf_printf(b, "],\n\"index\":\"crc32c:0x%08X\",\n", hash_index(p->in));
+    tn_buf_printf(b, "],\n\"index\":\"crc32c:0x%08X\",\n", hash_index(f));
 }
 
 static void put_offset(tn_buf *b, uint64_t offset)
@@ -229,7 +230,7 @@ static bool put_input(tn_buf *b, const tn_plan *p)
     for (size_t i = 0; i < f->nmembers || i == 0; i++) {
         named &= *input_path(f, i) != '\0';
         tn_buf_puts(b, i ? "," : "");
-        put_path(b, p, input_path(f, i));
+        put_path(b, p->is_shared, input_path(f, i));
     }
     tn_buf_puts(b, "],\n");
     return named;
@@ -244,26 +245,31 @@ const char *tn_plan_head_path(const tn_plan *p)
     return p->out_path;
 }
 
-tn_status tn_plan_write(const tn_plan *p, tn_buf *b, tn_error *err)
+void tn_plan_put_format(tn_buf *b)
 {
-    const tn_writer *w = p->writer;
     tn_buf_puts(b, "{\"format\":\"" PLAN_FORMAT "\",\n\"tenon\":");
     tn_json_put_z(b, tn_version());
     tn_buf_puts(b, ",\n");
+}
+
+tn_status tn_plan_write(const tn_plan *p, tn_buf *b, tn_error *err)
+{
+    const tn_writer *w = p->writer;
+    tn_plan_put_format(b);
     if (!put_input(b, p) || !w)
         return tn_fail(err, TN_ERR_ARGUMENT,
                        "a plan is saved before it is finished, and of files with names");
     tn_buf_puts(b, "\"input_format\":");
     tn_json_put_z(b, p->in->asked_format ? p->in->asked_format : "");
     tn_buf_puts(b, ",\n\"output\":");
-    put_path(b, p, p->out_path);
+    put_path(b, p->is_shared, p->out_path);
     tn_buf_puts(b, ",\n\"container\":");
     tn_json_put_z(b, w->format->info.name);
     tn_buf_puts(b, ",\n");
     put_options(b, p);
-    put_inputs(b, p);
+    tn_plan_put_inputs(b, p->in, p->is_shared);
     tn_buf_printf(b, "\"files\":%zu,\n\"head\":", w->nfiles);
-    put_path(b, p, tn_plan_head_path(p));
+    put_path(b, p->is_shared, tn_plan_head_path(p));
     tn_buf_puts(b, ",\n\"parts\":[");
     for (size_t i = 0; i < w->count; i++) {
         tn_buf_puts(b, i ? ",\n" : "\n");
@@ -274,7 +280,8 @@ tn_status tn_plan_write(const tn_plan *p, tn_buf *b, tn_error *err)
         tn_buf_puts(b, i ? ",\n" : "\n");
         put_piece(b, p, i);
     }
-    tn_buf_printf(b, "],\n\"checksum\":\"crc32c:0x%08X\"}\n", b->bad ? 0 : tn_crc32c(0, b->data, b->size));
+    tn_buf_puts(b, "],\n");
+    tn_work_seal(b);
     return b->bad ? tn_fail_nomem(err) : TN_OK;
 }
 
@@ -413,6 +420,7 @@ static void take_member(tn_json *j, tn_text key, tn_plan_head *h)
         { "input_format", &h->open.format },
         { "container", &h->container }, { "cast_defaults", &h->o.cast_defaults },
         { "map", &h->o.map }, { "metadata_from", &h->o.metadata_from }, { "head", &h->head },
+        { "verb", &h->verb },
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (tn_text_is(key, texts[i].key)) {
@@ -451,6 +459,8 @@ tn_status tn_plan_read_head(const void *text, size_t n, tn_arena *arena, tn_plan
     if (!h->tenon || strcmp(h->tenon, tn_version()) != 0)
         return tn_fail(err, TN_ERR_CHANGED, "it was planned by Tenon %s, but this is Tenon %s",
                        tn_quote_z(h->tenon ? h->tenon : "").text, tn_version());
+    if (h->verb)
+        return TN_OK;
     if (!h->ninput || !h->output || !h->container)
         return tn_fail(err, TN_ERR_CORRUPT, "expected an input, an output and its container");
     h->open.size = sizeof h->open;
@@ -472,24 +482,25 @@ tn_status tn_plan_read_head(const void *text, size_t n, tn_arena *arena, tn_plan
 }
 
 /* The rest of a line from byte `from` on. */
-static tn_quoted line_at(const uint8_t *text, size_t n, size_t from)
+static tn_quoted line_at(tn_text text, size_t from)
 {
-    const uint8_t *end = memchr(text + from, '\n', n - from);
-    return tn_quote((const char *)text + from, end ? (size_t)(end - text) - from : n - from);
+    const char *end = memchr(text.ptr + from, '\n', text.len - from);
+    return tn_quote(text.ptr + from, end ? (size_t)(end - text.ptr) - from : text.len - from);
 }
 
 /* What a line of a plan is about, or NULL: it belongs to the line before it. */
-static const char *subject_of(const uint8_t *line, size_t n)
+static const char *subject_of(const char *line, size_t n)
 {
     static const struct { const char *keys, *subject; } subjects[] = {
         { "\"tenon\"", "another version of Tenon has planned it" },
         { "\"input\" \"input_format\" \"inputs\" \"index\"", "the input is not what it was" },
-        { "\"options\" \"only\" \"rename\" \"rules\" \"cast_defaults\" \"map\" \"metadata_from\" "
+        { "\"verb\" \"options\" \"only\" \"rename\" \"rules\" \"types\" \"casts\" "
+          "\"numbers\" \"opened\"  \"cast_defaults\" \"map\" \"metadata_from\" "
           "\"format_options\"", "the options are not what they were" },
         { "\"output\" \"container\" \"files\" \"head\" \"parts\" \"pieces\" \"checksum\"",
          "another plan comes out" },
     };
-    const uint8_t *colon = memchr(line, ':', n);
+    const char *colon = memchr(line, ':', n);
     char key[24] = "";
     size_t length = colon ? (size_t)(colon - line) : 0;
     if (length < 3 || length >= sizeof key || *line != '"')
@@ -501,24 +512,24 @@ static const char *subject_of(const uint8_t *line, size_t n)
     return NULL;
 }
 
-tn_status tn_plan_compare(const uint8_t *saved, size_t n, const tn_buf *made, tn_error *err)
+tn_status tn_plan_compare(tn_text saved, tn_text made, tn_error *err)
 {
     size_t same = 0, line = 0, number = 1;
     const char *subject = "another plan comes out", *begun = NULL;
-    while (same < n && same < made->size && saved[same] == made->data[same]) {
-        if (saved[same++] == '\n') {
+    while (same < saved.len && same < made.len && saved.ptr[same] == made.ptr[same]) {
+        if (saved.ptr[same++] == '\n') {
             line = same;
             number++;
-            begun = subject_of(saved + line, n - line);
+            begun = subject_of(saved.ptr + line, saved.len - line);
             subject = begun ? begun : subject;
         }
     }
-    if (same == n && same == made->size)
+    if (same == saved.len && same == made.len)
         return TN_OK;
     enum { BEFORE = 30 };       /* bytes of the line that are the same, for the reader */
     size_t from = same - line > BEFORE ? same - BEFORE : line;
     return tn_fail(err, TN_ERR_CHANGED, "%s: line %zu: expected %s but found %s", subject, number,
-                   line_at(saved, n, from).text, line_at(made->data, made->size, from).text);
+                   line_at(saved, from).text, line_at(made, from).text);
 }
 
 static tn_status make_again(tn_file *file, const tn_plan_head *h, tn_text saved, tn_plan **plan,
@@ -530,7 +541,7 @@ static tn_status make_again(tn_file *file, const tn_plan_head *h, tn_text saved,
     p->is_shared = h->is_shared;
     tn_status status = tn_plan_write(p, &made, err);
     if (!status)
-        status = tn_plan_compare((const uint8_t *)saved.ptr, saved.len, &made, err);
+        status = tn_plan_compare(saved, (tn_text){ (const char *)made.data, made.size }, err);
     tn_buf_free(&made);
     if (status) {
         tn_plan_free(p);

@@ -2,6 +2,7 @@
 #include "pipeline/scan.h"
 #include "base/error.h"
 #include "pipeline/expect.h"
+#include "pipeline/work_text.h"
 
 #include <stdlib.h>
 
@@ -142,6 +143,62 @@ static tn_status join(void *context, tn_item *item, void *result, tn_error *err)
     return status;
 }
 
+/* ---- for other processes ---- */
+
+static void save(void *context, const tn_item *item, const void *result, tn_buf *b)
+{
+    const tn_scan_result *parts = ((const item_results *)result)->parts;
+    (void)context;
+    for (uint32_t i = 0; i < item->count; i++) {
+        tn_error err = parts[i].err;
+        err.status = parts[i].status;
+        tn_buf_putc(b, i ? ',' : '[');
+        tn_buf_putc(b, '[');
+        tn_work_put_error(b, &err);
+        tn_buf_putc(b, ',');
+        tn_work_put_digest(b, parts[i].status && parts[i].status != TN_ERR_UNSUPPORTED ? NULL
+                                                                                       : &parts[i].stored);
+        tn_buf_putc(b, ']');
+    }
+    tn_buf_putc(b, ']');
+}
+
+static void load_part(tn_json *j, tn_checksum kind, tn_scan_result *part)
+{
+    unsigned n = 0;
+    tn_json_array(j);
+    while (tn_json_item(j)) {
+        if (n == 0)
+            tn_work_take_error(j, &part->err);
+        else if (n == 1)
+            tn_work_take_digest(j, kind, &part->stored);
+        else
+            tn_json_skip(j);
+        n++;
+    }
+    part->status = part->err.status;
+    if (!j->status && (n != 2 || (!part->status && part->stored.kind != kind)))
+        tn_json_reject(j, TN_ERR_CORRUPT, "expected an error and a checksum");
+}
+
+static void load(void *context, const tn_item *item, tn_json *j, void *result)
+{
+    const tn_scan *scan = ((const scanning *)context)->scan;
+    tn_scan_result *parts = ((item_results *)result)->parts;
+    uint32_t n = 0;
+    tn_json_array(j);
+    while (tn_json_item(j)) {
+        if (n == item->count) {
+            tn_json_reject(j, TN_ERR_CORRUPT, "expected %u parts but found more", item->count);
+            return;
+        }
+        load_part(j, scan->parts[item->subject + n].kind, &parts[n]);
+        n++;
+    }
+    if (!j->status && n < item->count)
+        tn_json_reject(j, TN_ERR_CORRUPT, "expected %u parts but found %u", item->count, n);
+}
+
 static void free_stream(void *stream) { tn_stream_free(stream); }
 
 static void announce(const tn_scan *scan)
@@ -161,7 +218,7 @@ tn_status tn_scan_run(const tn_scan *scan, tn_walk *walk, tn_error *err)
     if (!status)
         status = tn_walk_run(walk, &items, &(tn_walk_task){
             .work = work, .join = join, .context = &s, .scratch_size = sizeof(tn_stream),
-            .result_size = sizeof(item_results), .free_scratch = free_stream,
+            .result_size = sizeof(item_results), .free_scratch = free_stream, .save = save, .load = load,
         }, err);
     free(items.list);
     return status;

@@ -2,6 +2,7 @@
 #include "pipeline/walk.h"
 #include "base/error.h"
 #include "base/vector.h"
+#include "pipeline/together.h"
 #include "tensor/code.h"
 
 #include <stdlib.h>
@@ -113,13 +114,17 @@ typedef struct run {
     const tn_items     *items;
     const tn_walk_task *task;
     uint8_t            *scratch, *results;
+    size_t              first;  /* of the items that are worked on now... */
+    tn_buf             *text;   /* ...whose results are saved there */
+    size_t             *pieces; /* together: the first item of each, and behind the last */
+    size_t              npieces;
 } run;
 
 static tn_status work(void *context, uint64_t number, tn_pool_use use, tn_error *err)
 {
     const run *r = context;
     const tn_walk_task *t = r->task;
-    return t->work(t->context, &r->items->list[number], r->scratch + use.scratch * t->scratch_size,
+    return t->work(t->context, &r->items->list[r->first + number], r->scratch + use.scratch * t->scratch_size,
                    r->results + use.result * t->result_size, err);
 }
 
@@ -146,17 +151,116 @@ static void free_each(uint8_t *list, unsigned n, size_t size, void (*end)(void *
     free(list);
 }
 
+static tn_status start(run *r, tn_error *err)
+{
+    if (r->scratch)
+        return TN_OK;
+    TN_TRY(tn_walk_start(r->walk, err));
+    r->scratch = calloc(tn_pool_jobs(r->walk->pool), r->task->scratch_size + 1);
+    r->results = calloc(tn_pool_results(r->walk->pool), r->task->result_size + 1);
+    return r->scratch && r->results ? TN_OK : tn_fail_nomem(err);
+}
+
+static void end(run *r)
+{
+    if (r->scratch)
+        free_each(r->scratch, tn_pool_jobs(r->walk->pool), r->task->scratch_size, r->task->free_scratch);
+    if (r->results)
+        free_each(r->results, tn_pool_results(r->walk->pool), r->task->result_size, r->task->free_result);
+    free(r->pieces);
+}
+
+/* ---- running with other processes ---- */
+
+static tn_status save(void *context, uint64_t number, unsigned result, tn_error *err)
+{
+    const run *r = context;
+    const tn_item *item = &r->items->list[r->first + number];
+    tn_buf_puts(r->text, number ? ",\n" : "\n");
+    r->task->save(r->task->context, item, r->results + result * r->task->result_size, r->text);
+    return tn_walk_advance(r->walk, item->bytes, err);
+}
+
+static tn_status make_piece(void *context, size_t piece, tn_buf *text, tn_error *err)
+{
+    run *r = context;
+    TN_TRY(start(r, err));
+    r->first = r->pieces[piece];
+    r->text = text;
+    tn_buf_putc(text, '[');
+    TN_TRY(tn_pool_run(r->walk->pool, r->pieces[piece + 1] - r->first, &(tn_ordered){ work, save, r }, err));
+    tn_buf_putc(text, ']');
+    return TN_OK;
+}
+
+static tn_status take_piece(void *context, size_t piece, tn_json *text, tn_error *err)
+{
+    run *r = context;
+    const tn_walk_task *t = r->task;
+    size_t at = r->pieces[piece];
+    TN_TRY(start(r, err));
+    tn_json_array(text);
+    while (tn_json_item(text)) {
+        if (at == r->pieces[piece + 1]) {
+            tn_json_reject(text, TN_ERR_CORRUPT, "expected fewer results");
+            return TN_OK;
+        }
+        tn_item *item = &r->items->list[at++];
+        t->load(t->context, item, text, r->results);
+        if (text->status)
+            return TN_OK;
+        TN_TRY(t->join ? t->join(t->context, item, r->results, err) : TN_OK);
+    }
+    if (!text->status && at < r->pieces[piece + 1])
+        tn_json_reject(text, TN_ERR_CORRUPT, "expected more results");
+    return TN_OK;
+}
+
+static uint64_t cost_of(const void *context, size_t piece)
+{
+    const run *r = context;
+    uint64_t bytes = 0;
+    for (size_t i = r->pieces[piece]; i < r->pieces[piece + 1]; i++)
+        bytes += r->items->list[i].bytes;
+    return bytes;
+}
+
+/* Runs of consecutive items. */
+static tn_status cut_pieces(run *r, uint64_t size, tn_error *err)
+{
+    uint64_t bytes = 0;
+    r->pieces = calloc(r->items->count + 1, sizeof *r->pieces);
+    TN_NEED(r->pieces, err);
+    for (size_t i = 0; i < r->items->count; i++) {
+        if (i && bytes >= size) {
+            r->pieces[++r->npieces] = i;
+            bytes = 0;
+        }
+        bytes += r->items->list[i].bytes;
+    }
+    if (r->items->count)
+        r->pieces[++r->npieces] = r->items->count;
+    return TN_OK;
+}
+
+static tn_status run_together(run *r, tn_error *err)
+{
+    TN_TRY(cut_pieces(r, tn_together_piece(r->walk->together), err));
+    const tn_together_task task = { .count = r->npieces, .cost = cost_of, .make = make_piece,
+                                    .take = take_piece, .context = r };
+    return tn_together_run(r->walk->together, &task, r->walk, err);
+}
+
+static tn_status run_alone(run *r, tn_error *err)
+{
+    TN_TRY(start(r, err));
+    return tn_pool_run(r->walk->pool, r->items->count, &(tn_ordered){ work, join, r }, err);
+}
+
 tn_status tn_walk_run(tn_walk *w, const tn_items *items, const tn_walk_task *task, tn_error *err)
 {
     run r = { .walk = w, .items = items, .task = task };
-    TN_TRY(tn_walk_start(w, err));
-    unsigned jobs = tn_pool_jobs(w->pool), results = tn_pool_results(w->pool);
-    r.scratch = calloc(jobs, task->scratch_size + 1);
-    r.results = calloc(results, task->result_size + 1);
-    tn_status status = r.scratch && r.results
-                           ? tn_pool_run(w->pool, items->count, &(tn_ordered){ work, join, &r }, err)
-                           : tn_fail_nomem(err);
-    free_each(r.scratch, jobs, task->scratch_size, task->free_scratch);
-    free_each(r.results, results, task->result_size, task->free_result);
+    tn_status status = w->together ? run_together(&r, err) : run_alone(&r, err);
+    end(&r);
     return status;
 }

@@ -6,11 +6,13 @@
  *
  * The data is cut into items.  Any thread works on any item; results are
  * joined one at a time, in the order of the items.  So what comes out does not
- * depend on the number of threads. */
+ * depend on the number of threads, nor on that of processes. */
 #ifndef TN_PIPELINE_WALK_H
 #define TN_PIPELINE_WALK_H
 
 #include "base/pool.h"
+#include "base/vector.h"
+#include "bytes/json.h"
 #include "pipeline/pattern.h"
 #include "store/file.h"
 
@@ -23,6 +25,7 @@ typedef struct tn_walk {
     const tn_tensor **tensors;      /* chosen ones, in the order of the file */
     size_t            count;
     tn_pool          *pool;         /* NULL before tn_walk_start() */
+    struct tn_together *together;   /* not NULL: other processes work on the items, too */
 } tn_walk;
 
 void tn_walk_end(tn_walk *walk);
@@ -83,6 +86,9 @@ typedef struct tn_walk_task {
     size_t      scratch_size, result_size;      /* both begin as zeroes, and are used for many items */
     void      (*free_scratch)(void *scratch);   /* may be NULL */
     void      (*free_result)(void *result);     /* may be NULL */
+    /* A result as one JSON value, and back, for other processes; NULL: it cannot be shared. */
+    void      (*save)(void *context, const tn_item *item, const void *result, tn_buf *text);
+    void      (*load)(void *context, const tn_item *item, tn_json *text, void *result);
 } tn_walk_task;
 
 /* Starts the threads, if they do not run yet. */

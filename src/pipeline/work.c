@@ -35,7 +35,8 @@ static tn_status new_work(const tn_work_options *options, tn_work **work, tn_err
 {
     tn_work *w = calloc(1, sizeof *w);
     TN_NEED(w, err);
-    w->folder = w->claims.alive = w->claims.pieces = w->claims.processes = -1;
+    w->folder = -1;
+    tn_pieces_init(&w->pieces);
     w->path = w->output = "";
     tn_status status = tn_take_options(TN_SIZED(tn_work_options, context), &w->o, options, err);
     if (!status && w->o.ranks && w->o.rank >= w->o.ranks)
@@ -60,73 +61,6 @@ static tn_status set_paths(tn_work *w, const char *folder, const char *output, t
     return TN_OK;
 }
 
-typedef struct weight {
-    uint64_t cost;
-    size_t   piece;
-} weight;
-
-static int by_weight(const void *a, const void *b)
-{
-    const weight *x = a, *y = b;
-    if (x->cost != y->cost)
-        return x->cost < y->cost ? 1 : -1;
-    return x->piece < y->piece ? -1 : 1;
-}
-
-/* Large pieces first; pieces of about the usual size stay in the order of the file. */
-static tn_status order_pieces(tn_work *w, tn_error *err)
-{
-    weight *list = calloc(w->count + 1, sizeof *list);
-    TN_NEED(list, err);
-    for (size_t i = 0; i < w->count; i++)
-        list[i] = (weight){ w->plan->run.pieces[i].written / 2 / w->plan->o.piece_size, i };
-    qsort(list, w->count, sizeof *list, by_weight);
-    for (size_t i = 0; i < w->count; i++)
-        w->order[i] = list[i].piece;
-    free(list);
-    return TN_OK;
-}
-
-void tn_work_mark(tn_work *w, size_t piece)
-{
-    if (w->made[piece])
-        return;
-    w->made[piece] = true;
-    w->nmade++;
-    w->bytes_made += w->plan->run.pieces[piece].written;
-}
-
-/* Records that others have left; one that a crash of its machine cut short is none. */
-static tn_status look_at_pieces(tn_work *w, tn_error *err)
-{
-    tn_arena arena = { 0 };
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < w->count && !status; i++) {
-        tn_text text = { "", 0 };
-        bool there;
-        status = tn_claim_get(&w->claims, i, ".done", &arena, &text, &there, err);
-        if (!status && there && tn_piece_record_is_whole(text))
-            tn_work_mark(w, i);
-        else if (!status && there)
-            tn_claim_remove(&w->claims, i, ".done");
-        w->failed_before[i] = !status && tn_claim_has(&w->claims, i, ".failed");
-        tn_arena_free(&arena);
-        arena = (tn_arena){ 0 };
-    }
-    tn_arena_free(&arena);
-    return status;
-}
-
-static tn_status open_lists(tn_work *w, tn_error *err)
-{
-    w->count = tn_plan_count(w->plan);
-    w->made = tn_arena_zalloc(&w->arena, w->count + 1, sizeof *w->made);
-    w->failed_before = tn_arena_zalloc(&w->arena, w->count + 1, sizeof *w->failed_before);
-    w->order = tn_arena_zalloc(&w->arena, w->count + 1, sizeof *w->order);
-    TN_NEED(w->made && w->failed_before && w->order, err);
-    return order_pieces(w, err);
-}
-
 static tn_status share_files(tn_work *w, bool make, tn_error *err)
 {
     int files = openat(w->folder, "files", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -143,68 +77,45 @@ static tn_status share_files(tn_work *w, bool make, tn_error *err)
     return status;
 }
 
+static uint64_t cost_of(const void *work, size_t piece)
+{
+    return ((const tn_work *)work)->plan->run.pieces[piece].written;
+}
+
 static tn_status attach(tn_work *w, tn_error *err)
 {
+    tn_pieces *p = &w->pieces;
     TN_TRY(share_files(w, false, err));
-    TN_TRY(open_lists(w, err));
-    TN_TRY(tn_claims_open(&w->claims, w->folder, w->count, err));
-    TN_TRY(tn_claims_join(&w->claims, err));
+    p->path = w->path;
+    p->rank = w->o.rank;
+    p->ranks = w->o.ranks;
+    p->note = w->plan->create.note;
+    p->note_context = w->plan->create.note_context;
+    p->walk = &w->plan->walk;
+    p->shares_cores = w->plan->create.jobs == 0;
+    p->usual = w->plan->o.piece_size;
+    p->cost = cost_of;
+    p->make = tn_work_make_piece;
+    p->maker = w;
+    TN_TRY(tn_pieces_join(p, w->folder, err));
     tn_plan_result(w->plan, &w->result);
-    w->shares_cores = w->plan->create.jobs == 0;
     if (w->o.ranks)
         tn_work_folder_add_rank(w->folder, w->o.rank);
-    return look_at_pieces(w, err);
+    return tn_pieces_begin(p, 0, tn_plan_count(w->plan), &w->arena, err);
 }
 
-/* The plan that is in the folder must be the one of this process. */
-static tn_status compare(const tn_work *w, tn_text saved, const tn_buf *own, tn_error *err)
+static tn_status make_files(void *work, tn_error *err)
 {
-    tn_plan_head head = { 0 };
-    tn_arena arena = { 0 };
-    tn_status status = tn_plan_read_head(saved.ptr, saved.len, &arena, &head, err);
-    tn_arena_free(&arena);
-    if (!status)
-        status = tn_plan_compare((const uint8_t *)saved.ptr, saved.len, own, err);
-    if (status == TN_ERR_CHANGED)
-        tn_and_say(status, "; finish or abandon the work that is there first", err);
-    return tn_in_file(status, w->path, err);
-}
-
-/* Who comes first makes the files and then the plan. */
-static tn_status agree(tn_work *w, const tn_buf *own, tn_error *err)
-{
-    tn_arena arena = { 0 };
-    tn_text saved = { NULL, 0 };
-    bool there = false;
-    tn_status status = tn_work_folder_plan(w->folder, &arena, &saved, &there, err);
-    bool first = !status && !there;
-    if (first)
-        status = share_files(w, true, err);
-    if (!status && first)
-        status = tn_work_folder_put_plan(w->folder, (tn_text){ (const char *)own->data, own->size }, err);
-    if (!status && first)       /* where locks do not work another process may have been faster */
-        status = tn_work_folder_plan(w->folder, &arena, &saved, &there, err);
-    if (!status)
-        status = compare(w, saved, own, err);
-    w->id = tn_crc32c(0, own->data, own->size);
-    if (status && first)
-        (void)tn_work_folder_remove(w->folder, w->path, NULL);
-    tn_arena_free(&arena);
-    return status;
+    return share_files(work, true, err);
 }
 
 static tn_status join(tn_work *w, const tn_buf *own, tn_error *err)
 {
-    int lock = -1;
-    if (w->folder < 0)
-        TN_TRY(tn_work_folder_make(w->path, &w->folder, err));
-    TN_TRY(tn_work_folder_check(w->folder, err));
-    TN_TRY(tn_work_folder_lock(w->folder, "plan.lock", &lock, err));
-    tn_status status = tn_work_folder_fill(w->folder, err);
-    if (!status)
-        status = agree(w, own, err);
-    close(lock);
-    return status ? status : attach(w, err);
+    const tn_work_joining joining = { .plan = { (const char *)own->data, own->size }, .first = make_files,
+                                      .context = w };
+    TN_TRY(tn_work_folder_join(w->path, &w->folder, &joining, err));
+    w->id = tn_crc32c(0, own->data, own->size);
+    return attach(w, err);
 }
 
 /* A process that was killed while it published has left names that planning would take for files of
@@ -349,15 +260,13 @@ static tn_status make(tn_work *w, const tn_file *file, const tn_convert_options 
 /* As before make(), but for paths and options. */
 static void begin_again(tn_work *w)
 {
-    tn_claims_close(&w->claims);
+    tn_pieces_end(&w->pieces);
     drop_plan(w);
     if (w->folder >= 0)
         close(w->folder);
     w->folder = -1;
     w->was_left = false;
     w->head_path = NULL;
-    w->nmade = 0;
-    w->bytes_made = 0;
 }
 
 /* Others may finish, and remove the folder, while this process is about to join them. */
@@ -412,6 +321,10 @@ static tn_status open_plan(tn_work *w, tn_text saved, tn_error *err)
 {
     tn_plan_head head = { .is_shared = true };
     TN_TRY(tn_in_file(tn_plan_read_head(saved.ptr, saved.len, &w->arena, &head, err), w->path, err));
+    if (head.verb)
+        return tn_in_file(tn_fail(err, TN_ERR_ARGUMENT, "expected the plan of a conversion but found work of "
+                                  "%s: the same command goes on with it", tn_quote_z(head.verb).text),
+                          w->path, err);
     w->output = tn_arena_text(&w->arena, head.output, strlen(head.output));
     TN_NEED(w->output, err);
     if (tn_is_url(w->output))
@@ -494,7 +407,7 @@ static tn_status open_part(tn_work *w, size_t i, uint64_t expected, tn_error *er
     char name[TN_CLAIM_NAME];
     tn_spill *waiting = &w->plan->run.pieces[i].waiting;
     tn_claim_name(i, ".part", name);
-    int fd = openat(w->claims.pieces, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(w->pieces.claims.pieces, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return tn_in_file(tn_fail_errno(err, errno, "cannot open the bytes of a piece"), name, err);
     tn_status status = tn_source_open_fd(fd, TN_IO_PREAD, &waiting->source, err);
@@ -513,11 +426,8 @@ static tn_status take_piece(tn_work *w, size_t i, tn_error *err)
     tn_arena arena = { 0 };
     tn_text text = { "", 0 };
     uint64_t part = 0;
-    bool there;
     tn_claim_name(i, ".done", name);
-    tn_status status = tn_claim_get(&w->claims, i, ".done", &arena, &text, &there, err);
-    if (!status && !there)
-        status = tn_fail(err, TN_ERR_CHANGED, "it is gone");
+    tn_status status = tn_pieces_get_record(&w->pieces, i, &arena, &text, err);
     if (!status)
         status = tn_piece_record_read(w->plan, i, w->id, text, &part, err);
     status = tn_in_file(status, name, err);
@@ -564,44 +474,16 @@ static tn_status check_sizes(const tn_writer *w, tn_error *err)
 static tn_status publish(tn_work *w, tn_convert_result *result, tn_error *err)
 {
     TN_TRY(check_sizes(w->plan->writer, err));
-    for (size_t i = 0; i < w->count; i++)
+    for (size_t i = 0; i < w->pieces.count; i++)
         TN_TRY(take_piece(w, i, err));
     return tn_plan_finish(w->plan, result, err);
-}
-
-/* Publishing may take long, if much waits for its place: others wait for as long. */
-static tn_status lock_finish(tn_work *w, int *lock, tn_error *err)
-{
-    *lock = openat(w->folder, "finish.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (*lock < 0)
-        return tn_claims_fail(err, errno, "the work folder");
-    tn_status status = TN_OK;
-    while (!status && !w->claims.problem && tn_identity_lock(*lock, 1) == TN_LOCK_BUSY)
-        status = tn_walk_check(&w->plan->walk, err);
-    if (!status && tn_claims_are_gone(&w->claims))
-        status = tn_claims_fail(err, ENOENT, "the work folder");
-    if (status)
-        close(*lock);
-    return status;
-}
-
-static tn_status count_missing(tn_work *w, tn_error *err)
-{
-    for (size_t i = 0; i < w->count; i++)
-        if (!w->made[i] && tn_claim_has(&w->claims, i, ".done"))
-            tn_work_mark(w, i);
-    if (w->nmade == w->count)
-        return TN_OK;
-    if (tn_claims_are_gone(&w->claims))
-        return tn_claims_fail(err, ENOENT, "the work folder");
-    return tn_fail(err, TN_ERR_ARGUMENT, "%zu of %zu pieces are missing", w->count - w->nmade, w->count);
 }
 
 static tn_status finish(tn_work *w, tn_convert_result *result, tn_error *err)
 {
     int lock;
-    TN_TRY(count_missing(w, err));
-    TN_TRY(lock_finish(w, &lock, err));
+    TN_TRY(tn_pieces_check_all(&w->pieces, err));
+    TN_TRY(tn_pieces_lock(&w->pieces, "finish.lock", &lock, err));     /* others wait while much is placed */
     tn_status status = TN_OK;
     if (!tn_work_is_published(w))
         status = publish(w, result, err);
@@ -642,7 +524,7 @@ tn_status tn_work_finish(tn_work *w, tn_convert_result *result, tn_error *err)
         w->result.bytes_out = w->head_path && stat(w->head_path, &st) == 0 ? (uint64_t)st.st_size : 0;
     if (result)
         *result = w->result;
-    tn_claims_close(&w->claims);
+    tn_pieces_end(&w->pieces);
     leave_folder(w);
     drop_plan(w);
     return TN_OK;
@@ -652,7 +534,7 @@ void tn_work_close(tn_work *w)
 {
     if (!w)
         return;
-    tn_claims_close(&w->claims);
+    tn_pieces_end(&w->pieces);
     tn_plan_free(w->plan);
     if (w->folder >= 0)
         close(w->folder);

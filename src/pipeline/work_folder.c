@@ -5,6 +5,7 @@
 #include "bytes/place.h"
 #include "bytes/source.h"
 #include "bytes/temporary.h"
+#include "pipeline/plan.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -52,7 +53,7 @@ tn_status tn_work_folder_open(const char *path, int *folder, tn_error *err)
     return status;
 }
 
-tn_status tn_work_folder_make(const char *path, int *folder, tn_error *err)
+static tn_status make_folder(const char *path, int *folder, tn_error *err)
 {
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return tn_fail_errno(err, errno, "cannot make the work folder");
@@ -103,7 +104,7 @@ static bool is_foreign(int folder, const char *name, const void *unused)
     return is_entry(folder, name, unused) && !is_own_name(name);
 }
 
-tn_status tn_work_folder_check(int folder, tn_error *err)
+static tn_status check_folder(int folder, tn_error *err)
 {
     if (faccessat(folder, "plan.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || !any_name(folder, is_entry, NULL))
         return TN_OK;
@@ -114,7 +115,7 @@ tn_status tn_work_folder_check(int folder, tn_error *err)
                    "but found a folder with other files: it is left as it is");
 }
 
-tn_status tn_work_folder_fill(int folder, tn_error *err)
+static tn_status fill_folder(int folder, tn_error *err)
 {
     for (size_t i = 0; i < FOLDERS; i++)
         if (mkdirat(folder, folders[i], 0700) != 0 && errno != EEXIST)
@@ -168,7 +169,7 @@ static bool write_text(int fd, tn_text text)
     return fsync(fd) == 0;
 }
 
-tn_status tn_work_folder_put_plan(int folder, tn_text text, tn_error *err)
+static tn_status put_plan(int folder, tn_text text, tn_error *err)
 {
     char name[TN_TEMPORARY_NAME];
     if (!tn_temporary_name(name))
@@ -182,6 +183,56 @@ tn_status tn_work_folder_put_plan(int folder, tn_text text, tn_error *err)
         close(fd);
     unlinkat(folder, name, 0);
     return good ? TN_OK : tn_fail_errno(err, problem, "cannot write its plan.json");
+}
+
+/* The plan that is in the folder must be the one of this process. */
+static tn_status compare(tn_text saved, tn_text own, tn_error *err)
+{
+    tn_plan_head head = { 0 };
+    tn_arena arena = { 0 };
+    tn_status status = tn_plan_read_head(saved.ptr, saved.len, &arena, &head, err);
+    tn_arena_free(&arena);
+    if (!status)
+        status = tn_plan_compare(saved, own, err);
+    if (status == TN_ERR_CHANGED)
+        tn_and_say(status, "; finish or abandon the work that is there first", err);
+    return status;
+}
+
+/* Who comes first makes what belongs to the plan, and then the plan. */
+static tn_status agree(const char *path, int folder, const tn_work_joining *j, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    tn_text saved = { NULL, 0 };
+    bool there = false;
+    tn_status status = tn_work_folder_plan(folder, &arena, &saved, &there, err);
+    bool first = !status && !there;
+    if (first && j->first)
+        status = j->first(j->context, err);
+    if (!status && first)
+        status = put_plan(folder, j->plan, err);
+    if (!status && first)       /* where locks do not work another process may have been faster */
+        status = tn_work_folder_plan(folder, &arena, &saved, &there, err);
+    if (!status)
+        status = tn_in_file(compare(saved, j->plan, err), path, err);
+    if (status && first)
+        (void)tn_work_folder_remove(folder, path, NULL);
+    tn_arena_free(&arena);
+    return status;
+}
+
+tn_status tn_work_folder_join(const char *path, int *folder, const tn_work_joining *j, tn_error *err)
+{
+    int lock = -1;
+    if (*folder < 0)
+        TN_TRY(make_folder(path, folder, err));
+    TN_TRY(check_folder(*folder, err));
+    TN_TRY(tn_work_folder_lock(*folder, "plan.lock", &lock, err));
+    tn_status status = fill_folder(*folder, err);
+    if (!status)
+        status = agree(path, *folder, j, err);
+    close(lock);
+    return status;
 }
 
 bool tn_work_folder_is_gone(int folder, const char *path)

@@ -23,23 +23,24 @@
  * could be exchanged by others. */
 tn_status tn_work_folder_open(const char *path, int *folder, tn_error *err);
 
-/* The same, and makes it if need be. */
-tn_status tn_work_folder_make(const char *path, int *folder, tn_error *err);
-
-/* TN_ERR_CORRUPT: it has files and is no work folder.  What is in a work folder is removed at the end. */
-tn_status tn_work_folder_check(int folder, tn_error *err);
-
-/* Makes the folders in it that are not there. */
-tn_status tn_work_folder_fill(int folder, tn_error *err);
-
 /* A file in it, waiting for its lock; -1 with no lock where locks do not work. */
 tn_status tn_work_folder_lock(int folder, const char *name, int *lock, tn_error *err);
 
 /* The text of plan.json, in the arena; *there: it exists. */
 tn_status tn_work_folder_plan(int folder, tn_arena *arena, tn_text *text, bool *there, tn_error *err);
 
-/* Puts it there, synced, unless there is one. */
-tn_status tn_work_folder_put_plan(int folder, tn_text text, tn_error *err);
+/* A process that joins. */
+typedef struct tn_work_joining {
+    tn_text   plan;
+    tn_status (*first)(void *context, tn_error *err);   /* the first makes what belongs to the plan, before
+                                                         * it is there; may be NULL */
+    void     *context;
+} tn_work_joining;
+
+/* Makes the folder, or joins the one that is there (*folder, if it is open already), which must have the same
+ * plan, byte by byte: TN_ERR_CHANGED says what differs.  TN_ERR_CORRUPT: it has files and is no work folder;
+ * what is in a work folder is removed at the end. */
+tn_status tn_work_folder_join(const char *path, int *folder, const tn_work_joining *joining, tn_error *err);
 
 /* Whether another process has taken the folder from its path. */
 bool      tn_work_folder_is_gone(int folder, const char *path);

@@ -93,7 +93,7 @@ static tn_status open_seen(const char *path, seen *s, tn_error *err)
         status = tn_fail(err, TN_ERR_CORRUPT, "expected a work folder, which has a plan.json");
     if (!status)
         status = tn_plan_read_head(s->plan.ptr, s->plan.len, &s->arena, &s->head, err);
-    if (status == TN_ERR_CHANGED && s->head.output)
+    if (status == TN_ERR_CHANGED && (s->head.output || s->head.verb))
         status = TN_OK;
     if (status)
         close_seen(s);
@@ -117,6 +117,8 @@ static bool is_published(const seen *s)
     struct stat head, there;
     const char *path = s->head.head ? s->head.head : s->head.output;
     bool same;
+    if (s->head.verb)
+        return faccessat(s->folder, "published", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     if (tn_work_folder_was_left(s->folder, path, &same))
         return same;
     return fstatat(s->folder, "files/head", &head, AT_SYMLINK_NOFOLLOW) == 0 && stat(path, &there) == 0 &&
@@ -131,7 +133,7 @@ static tn_status look(const seen *s, tn_work_state *state, tn_work_holder_fn hol
     bool published = is_published(s);
     tn_status status = read_costs(s->plan, &all, err);
     if (!status)
-        status = tn_claims_open(&c, s->folder, all.count, err);
+        status = tn_claims_open(&c, s->folder, err);
     state->pieces = all.count;
     for (size_t i = 0; i < all.count && !status; i++) {
         bool made = published || tn_claim_has(&c, i, ".done"), held = !made && tn_claim_is_held(&c, i);
@@ -172,7 +174,7 @@ tn_status tn_work_look(const char *folder, tn_work_state *state, tn_work_holder_
 static tn_status abandon(const seen *s, const char *path, tn_error *err)
 {
     tn_claims c;
-    tn_status status = tn_claims_open(&c, s->folder, 0, err);
+    tn_status status = tn_claims_open(&c, s->folder, err);
     size_t living = status ? 0 : tn_claims_living(&c, false);
     tn_claims_close(&c);
     if (status)
@@ -180,7 +182,7 @@ static tn_status abandon(const seen *s, const char *path, tn_error *err)
     if (living)
         return tn_fail(err, TN_ERR_IO, "%zu %s working there: end %s first", living,
                        living == 1 ? "process is" : "processes are", living == 1 ? "it" : "them");
-    if (!is_published(s))
+    if (!s->head.verb && !is_published(s))
         tn_work_folder_take_back(s->folder, s->head.output);
     return tn_work_folder_remove(s->folder, path, err);
 }

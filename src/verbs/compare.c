@@ -9,6 +9,7 @@
 #include "cast/summary.h"
 #include "pipeline/expect.h"
 #include "pipeline/steps/steps.h"
+#include "pipeline/together.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -290,6 +291,40 @@ static tn_status join(void *context, tn_item *it, void *result, tn_error *err)
     return TN_OK;
 }
 
+/* ---- for other processes ---- */
+
+enum { COUNTS = 7, FIGURES = 5, NUMBERS = COUNTS + FIGURES };
+
+static void save(void *context, const tn_item *it, const void *result, tn_buf *b)
+{
+    const outcome *found = result;
+    const tn_distance *d = &found->distance;
+    const double figures[FIGURES] = { d->max_abs, d->max_rel, d->max_ulp, d->signal, d->noise };
+    uint64_t x[NUMBERS] = { d->differing, d->first, d->bits, d->specials, d->flushed, d->saturated,
+                            found->some_equal };
+    (void)context;
+    (void)it;
+    memcpy(x + COUNTS, figures, sizeof figures);
+    tn_work_put_numbers(b, x, NUMBERS);
+}
+
+static void load(void *context, const tn_item *it, tn_json *j, void *result)
+{
+    const comparison *c = context;
+    outcome *found = result;
+    uint64_t x[NUMBERS];
+    double figures[FIGURES];
+    (void)it;
+    tn_work_take_numbers(j, x, NUMBERS);
+    memcpy(figures, x + COUNTS, sizeof figures);
+    *found = (outcome){ .distance = { .differing = x[0], .first = x[1], .bits = x[2], .specials = x[3],
+                                      .flushed = x[4], .saturated = x[5], .max_abs = figures[0],
+                                      .max_rel = figures[1], .max_ulp = figures[2], .signal = figures[3],
+                                      .noise = figures[4], .tolerance = c->o.tolerance,
+                                      .relative = c->o.relative },
+                        .some_equal = x[6] != 0 };
+}
+
 /* Keeps only the items whose equal chunks are needed. */
 static void choose_again(comparison *c)
 {
@@ -549,12 +584,22 @@ static tn_status run(comparison *c, tn_error *err)
 {
     const tn_walk_task task = {
         .work = work, .join = join, .context = c, .scratch_size = sizeof(sides),
-        .result_size = sizeof(outcome), .free_scratch = free_sides,
+        .result_size = sizeof(outcome), .free_scratch = free_sides, .save = save, .load = load,
     };
     announce(c);
     TN_TRY(tn_walk_run(&c->walk, &c->items, &task, err));
     choose_again(c);
     return tn_walk_run(&c->walk, &c->items, &task, err);
+}
+
+static tn_status ask(const comparison *c, tn_error *err)
+{
+    const tn_compare_options *o = &c->o;
+    const uint64_t numbers[] = { o->ignore_meta, tn_work_bits(o->tolerance), tn_work_bits(o->relative) };
+    const tn_asked asked = { .verb = "diff", .files = { c->places[0].file, c->places[1].file }, .nfiles = 2,
+                             .lists = { { "only", o->only, o->nonly }, { "rename", o->rename, o->nrename } },
+                             .nlists = 2, .numbers = numbers, .nnumbers = 3 };
+    return tn_together_ask(o->together, &asked, err);
 }
 
 static void finish_pair(pair *p)
@@ -604,8 +649,11 @@ tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_option
                      .held = { { .max_bytes = a->max_bytes }, { .max_bytes = b->max_bytes } } };
     tn_error why = { .offset = TN_NO_OFFSET };
     TN_TRY(tn_take_options(TN_SIZED(tn_compare_options, context), &c.o, given, err));
-    c.walk = (tn_walk){ .jobs = c.o.jobs, .progress = c.o.progress, .context = c.o.context };
+    c.walk = (tn_walk){ .jobs = c.o.jobs, .progress = c.o.progress, .context = c.o.context,
+                        .together = c.o.together };
     tn_status status = plan(&c, &why);
+    if (!status)
+        status = ask(&c, &why);
     if (!status)
         status = run(&c, &why);
     status = tn_file_settle_named(b, tn_file_settle_named(a, status, &why), &why);

@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "pipeline/importance.h"
 #include "pipeline/steps/steps.h"
+#include "pipeline/together.h"
 #include "pipeline/rules/rules.h"
 #include "quant/quantizer.h"
 #include "store/packed.h"
@@ -26,6 +27,10 @@ typedef struct rating {
     tn_quantize_report_fn report;
     tn_walk            walk;            /* bytes count once for each datatype */
     tn_worker         *own, **workers;  /* one per thread */
+    tn_buf            *text;            /* together: where results are saved that are not reported yet... */
+    size_t             nsaved;          /* ...and how many there are */
+    size_t            *pieces;          /* the first tensor of each, and behind the last */
+    size_t             npieces;
 } rating;
 
 /* ---- one tensor ---- */
@@ -99,12 +104,43 @@ static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype
     return tn_in_tensor(tn_and_say(status, as, err), t->name, err);
 }
 
+enum { COUNTS = 4, FIGURES = 4, NUMBERS = COUNTS + FIGURES };
+
+static void save_one(rating *r, const result *found)
+{
+    const tn_quantize_stats *s = &found->stats;
+    const double figures[FIGURES] = { s->signal, s->noise, s->max_error, found->bits };
+    uint64_t x[NUMBERS] = { found->fits, s->values, s->saturated, s->flushed };
+    memcpy(x + COUNTS, figures, sizeof figures);
+    tn_buf_puts(r->text, r->nsaved++ ? ",\n" : "");
+    tn_work_put_numbers(r->text, x, NUMBERS);
+}
+
+static void load_one(tn_json *j, result *found)
+{
+    uint64_t x[NUMBERS];
+    double figures[FIGURES];
+    tn_work_take_numbers(j, x, NUMBERS);
+    memcpy(figures, x + COUNTS, sizeof figures);
+    *found = (result){ .fits = x[0] != 0, .bits = figures[3],
+                       .stats = { .values = x[1], .saturated = x[2], .flushed = x[3], .signal = figures[0],
+                                  .noise = figures[1], .max_error = figures[2] } };
+}
+
 static void report_one(const rating *r, const tn_tensor *t, const tn_datatype *d, const result *found)
 {
     const tn_quantize_report report = { .source = t, .name = t->name, .datatype = tn_datatype_text(d),
                                         .bits = found->bits, .report = found->fits ? &found->stats : NULL };
     if (r->report)
         r->report(r->o.context, &report);
+}
+
+static void found_one(rating *r, const tn_tensor *t, const tn_datatype *d, const result *found)
+{
+    if (r->text)
+        save_one(r, found);
+    else
+        report_one(r, t, d, found);
 }
 
 static uint64_t bytes_of(const tn_tensor *t)
@@ -123,7 +159,7 @@ static tn_status rate_values(rating *r, const tn_tensor *t, const void *values, 
         status = tn_tensor_settle(r->place.file, t, status, err);
         if (status)
             break;
-        report_one(r, t, r->datatypes[i], &found);
+        found_one(r, t, r->datatypes[i], &found);
         status = tn_walk_advance(&r->walk, bytes_of(t), err);
     }
     return status;
@@ -148,7 +184,7 @@ static tn_status rate_tensor(rating *r, size_t number, tn_error *err)
         status = tn_view_add_values(&v, TN_UNKNOWN, err);
     bool is_left_out = !is_rated(r, number) || (status == TN_ERR_UNSUPPORTED && t->form != TN_FORM_DENSE);
     for (size_t i = 0; i < r->n && is_left_out; i++)
-        report_one(r, t, r->datatypes[i], &(result){ .fits = false });
+        found_one(r, t, r->datatypes[i], &(result){ .fits = false });
     if (is_left_out)
         status = TN_OK;
     else if (!status)
@@ -174,7 +210,10 @@ static tn_status take_defaults(rating *r, tn_error *err)
 
 static tn_status start(rating *r, tn_error *err)
 {
+    if (r->workers)
+        return TN_OK;
     TN_TRY(tn_walk_start(&r->walk, err));
+    r->quantize.jobs = r->walk.jobs;
     unsigned jobs = tn_pool_jobs(r->walk.pool);
     r->own = calloc(jobs, sizeof *r->own);
     r->workers = calloc(jobs, sizeof *r->workers);
@@ -189,6 +228,7 @@ static void end(rating *r)
         tn_worker_free(&r->own[i]);
     free(r->own);
     free(r->workers);
+    free(r->pieces);
     tn_close(r->weights);
     tn_walk_end(&r->walk);
 }
@@ -213,6 +253,98 @@ static tn_status plan(rating *r, tn_error *err)
     return TN_OK;
 }
 
+static tn_status rate_alone(rating *r, tn_error *err)
+{
+    tn_status status = start(r, err);
+    for (size_t i = 0; i < r->walk.count && !status; i++)
+        status = rate_tensor(r, i, err);
+    return status;
+}
+
+/* ---- with other processes ---- */
+
+static tn_status ask(const rating *r, tn_error *err)
+{
+    const char **types = malloc((r->n + 1) * sizeof *types);
+    const tn_asked asked = { .verb = "compare-types", .files = { r->place.file }, .nfiles = 1,
+                             .lists = { { "only", r->o.only, r->o.nonly }, { "types", types, r->n },
+                                        { "casts", &r->o.cast_defaults, r->o.cast_defaults != NULL } },
+                             .nlists = 3 };
+    TN_NEED(types, err);
+    for (size_t i = 0; i < r->n; i++)
+        types[i] = tn_datatype_text(r->datatypes[i]);
+    tn_status status = r->o.quantize ? tn_fail(err, TN_ERR_ARGUMENT, "expected cast_defaults, not quantize")
+                                     : tn_together_ask(r->o.together, &asked, err);
+    free(types);
+    return status;
+}
+
+static uint64_t cost_of(const void *context, size_t piece)
+{
+    const rating *r = context;
+    uint64_t bytes = 0;
+    for (size_t i = r->pieces[piece]; i < r->pieces[piece + 1]; i++)
+        bytes += is_rated(r, i) ? r->n * bytes_of(r->walk.tensors[i]) : 0;
+    return bytes;
+}
+
+static tn_status make_piece(void *context, size_t piece, tn_buf *text, tn_error *err)
+{
+    rating *r = context;
+    tn_status status = start(r, err);
+    r->text = text;
+    r->nsaved = 0;
+    tn_buf_puts(text, "[\n");
+    for (size_t i = r->pieces[piece]; i < r->pieces[piece + 1] && !status; i++)
+        status = rate_tensor(r, i, err);
+    tn_buf_puts(text, "]");
+    r->text = NULL;
+    return status;
+}
+
+static tn_status take_piece(void *context, size_t piece, tn_json *text, tn_error *err)
+{
+    const rating *r = context;
+    size_t at = r->pieces[piece] * r->n, last = r->pieces[piece + 1] * r->n;
+    (void)err;
+    tn_json_array(text);
+    while (tn_json_item(text)) {
+        result found;
+        if (at == last) {
+            tn_json_reject(text, TN_ERR_CORRUPT, "expected fewer results");
+            return TN_OK;
+        }
+        load_one(text, &found);
+        if (text->status)
+            return TN_OK;
+        report_one(r, r->walk.tensors[at / r->n], r->datatypes[at % r->n], &found);
+        at++;
+    }
+    if (!text->status && at < last)
+        tn_json_reject(text, TN_ERR_CORRUPT, "expected more results");
+    return TN_OK;
+}
+
+static tn_status rate_together(rating *r, tn_error *err)
+{
+    uint64_t bytes = 0, size = tn_together_piece(r->o.together);
+    r->pieces = calloc(r->walk.count + 1, sizeof *r->pieces);
+    TN_NEED(r->pieces, err);
+    for (size_t i = 0; i < r->walk.count; i++) {
+        if (i && bytes >= size) {
+            r->pieces[++r->npieces] = i;
+            bytes = 0;
+        }
+        bytes += is_rated(r, i) ? r->n * bytes_of(r->walk.tensors[i]) : 0;
+    }
+    r->npieces += r->walk.count > 0;
+    r->pieces[r->npieces] = r->walk.count;
+    TN_TRY(ask(r, err));
+    const tn_together_task task = { .count = r->npieces, .cost = cost_of, .make = make_piece,
+                                    .take = take_piece, .context = r };
+    return tn_together_run(r->o.together, &task, &r->walk, err);
+}
+
 tn_status tn_compare_datatypes_but(const tn_file *file, const tn_tried_types *tried,
                                    const tn_compare_datatypes_options *options, tn_quantize_report_fn report,
                                    tn_error *err)
@@ -223,14 +355,11 @@ tn_status tn_compare_datatypes_but(const tn_file *file, const tn_tried_types *tr
     TN_TRY(tn_take_options(TN_SIZED(tn_compare_datatypes_options, cast_defaults), &r.o, options, err));
     TN_TRY(tn_take_options(TN_SIZED(tn_quantize_options, percentile), &r.quantize, r.o.quantize, err));
     tn_status status = r.o.cast_defaults ? take_defaults(&r, err) : TN_OK;
-    r.quantize.jobs = r.o.jobs;
     r.walk = (tn_walk){ .jobs = r.o.jobs, .progress = r.o.progress, .context = r.o.context };
     if (!status)
         status = plan(&r, err);
     if (!status)
-        status = start(&r, err);
-    for (size_t i = 0; i < r.walk.count && !status; i++)
-        status = rate_tensor(&r, i, err);
+        status = r.o.together ? rate_together(&r, err) : rate_alone(&r, err);
     end(&r);
     return status;
 }

@@ -6,8 +6,10 @@
 #include "cast/summary.h"
 #include "pipeline/expect.h"
 #include "pipeline/steps/steps.h"
+#include "pipeline/together.h"
 #include "tensor/array.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +137,81 @@ static tn_status join(void *context, tn_item *it, void *kept, tn_error *err)
     return status;
 }
 
+/* ---- for other processes ---- */
+
+enum { COUNTS = 6, FIGURES = 5, NUMBERS = COUNTS + FIGURES };
+
+/* All numbers, and the bins that are not empty with their numbers. */
+static void save(void *context, const tn_item *it, const void *kept, tn_buf *b)
+{
+    const result *r = kept;
+    const tn_statistics *f = &r->figures;
+    const double figures[FIGURES] = { f->min, f->max, f->mean, f->deviation, f->absmax };
+    uint64_t numbers[NUMBERS] = { f->count, f->zeros, f->subnormals, f->nans, f->infinities, f->finite };
+    unsigned n = 0;
+    (void)context;
+    (void)it;
+    memcpy(numbers + COUNTS, figures, sizeof figures);
+    tn_buf_putc(b, '[');
+    tn_work_put_error(b, &r->err);
+    tn_buf_putc(b, ',');
+    tn_work_put_numbers(b, numbers, NUMBERS);
+    tn_buf_puts(b, ",[");
+    for (unsigned k = 0; k < TN_STATS_BINS; k++)
+        if (f->histogram[k])
+            tn_buf_printf(b, "%s%u,%" PRIu64, n++ ? "," : "", k, f->histogram[k]);
+    tn_buf_puts(b, "]]");
+}
+
+static void load_histogram(tn_json *j, uint64_t histogram[TN_STATS_BINS])
+{
+    tn_json_array(j);
+    while (tn_json_item(j)) {
+        uint64_t bin = tn_json_u64(j);
+        if (j->status || bin >= TN_STATS_BINS || !tn_json_item(j)) {
+            tn_json_reject(j, TN_ERR_CORRUPT, "expected bins below %d and their counts", TN_STATS_BINS);
+            return;
+        }
+        histogram[bin] = tn_json_u64(j);
+    }
+}
+
+static void load(void *context, const tn_item *it, tn_json *j, void *kept)
+{
+    result *r = kept;
+    tn_statistics *f = &r->figures;
+    uint64_t x[NUMBERS] = { 0 };
+    double figures[FIGURES];
+    unsigned n = 0;
+    (void)context;
+    (void)it;
+    *f = tn_statistics_empty();
+    tn_json_array(j);
+    while (tn_json_item(j)) {
+        if (n == 0)
+            tn_work_take_error(j, &r->err);
+        else if (n == 1)
+            tn_work_take_numbers(j, x, NUMBERS);
+        else
+            load_histogram(j, f->histogram);
+        n++;
+    }
+    if (!j->status && n != 3)
+        tn_json_reject(j, TN_ERR_CORRUPT, "expected an error, statistics and a histogram");
+    memcpy(figures, x + COUNTS, sizeof figures);
+    f->count = x[0];
+    f->zeros = x[1];
+    f->subnormals = x[2];
+    f->nans = x[3];
+    f->infinities = x[4];
+    f->finite = x[5];
+    f->min = figures[0];
+    f->max = figures[1];
+    f->mean = figures[2];
+    f->deviation = figures[3];
+    f->absmax = figures[4];
+}
+
 /* ---- planning ---- */
 
 /* Of a sparse tensor the entries. */
@@ -194,14 +271,19 @@ tn_status tn_stats(const tn_file *file, const tn_stats_options *given, tn_stats_
     survey s = { .file = file, .place = { .file = file, .unchecked = true }, .report = report,
                  .held.max_bytes = file->max_bytes, .total = tn_statistics_empty() };
     TN_TRY(tn_take_options(TN_SIZED(tn_stats_options, nonly), &s.o, given, err));
-    s.walk = (tn_walk){ .jobs = s.o.jobs, .progress = s.o.progress, .context = s.o.context };
+    s.walk = (tn_walk){ .jobs = s.o.jobs, .progress = s.o.progress, .context = s.o.context,
+                        .together = s.o.together };
+    const tn_asked asked = { .verb = "stats", .files = { file }, .nfiles = 1,
+                             .lists = { { "only", s.o.only, s.o.nonly } }, .nlists = 1 };
     tn_status status = plan(&s, err);
+    if (!status)
+        status = tn_together_ask(s.o.together, &asked, err);
     if (!status)
         tn_expect_tensors(file, s.walk.tensors, s.walk.count);
     if (!status)
         status = tn_walk_run(&s.walk, &s.items, &(tn_walk_task){
             .work = work, .join = join, .context = &s, .scratch_size = sizeof(tn_worker),
-            .result_size = sizeof(result), .free_scratch = free_worker,
+            .result_size = sizeof(result), .free_scratch = free_worker, .save = save, .load = load,
         }, err);
     if (!status && report)
         report(s.o.context, NULL, &s.total, NULL);

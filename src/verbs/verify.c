@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "store/publish.h"
 #include "pipeline/scan.h"
+#include "pipeline/together.h"
 #include "store/sparse.h"
 
 #include <stdlib.h>
@@ -141,8 +142,12 @@ tn_status tn_verify(const tn_file *f, const tn_verify_options *given, tn_verify_
     TN_TRY(tn_take_options(TN_SIZED(tn_verify_options, beside), &o, given, err));
     verification v = { .file = f, .report = report, .context = o.context };
     tn_walk walk = { .jobs = o.jobs, .progress = o.progress, .context = o.context };
+    const tn_asked asked = { .verb = "verify", .files = { f }, .nfiles = 1 };
+    walk.together = o.together;
     look_beside(f, &o);
     tn_status status = list_parts(&v, &walk, err);
+    if (!status)
+        status = tn_together_ask(o.together, &asked, err);
     tn_scan scan = { .file = f, .parts = v.parts, .count = v.count, .done = done, .context = &v };
     if (!status)
         status = tn_scan_run(&scan, &walk, err);

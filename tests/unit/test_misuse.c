@@ -324,6 +324,9 @@ static void plans_need_pieces_that_are_there(void)
     REFUSED(tn_work_run, (NULL, 0, NULL, &err), "a work");  REFUSED(tn_work_run_all, (NULL, true, &err), "a work");
     REFUSED(tn_work_finish, (NULL, NULL, &err), "a work");  REFUSED(tn_work_abandon, (NULL, &err), "a folder");
     REFUSED(tn_work_look, (NULL, NULL, NULL, NULL, &err), "a folder");
+    REFUSED(tn_together_new, (NULL, NULL, NULL, &err), "a folder");
+    REFUSED(tn_together_new, ("x", NULL, NULL, &err), "a place");
+    ANSWERS(tn_together_tells, (NULL), == true);   TAKES(tn_together_end, (NULL, true));
     tn_close(f);
 }
 

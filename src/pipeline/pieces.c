@@ -1,0 +1,371 @@
+/* pipeline/pieces.c - making numbered pieces beside other processes, and waiting for them. */
+#include "pipeline/pieces.h"
+#include "base/error.h"
+#include "base/vector.h"
+#include "bytes/identity.h"
+#include "pipeline/work_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- joining ---- */
+
+void tn_pieces_init(tn_pieces *p)
+{
+    p->claims.alive = p->claims.pieces = p->claims.processes = -1;
+}
+
+void tn_pieces_end(tn_pieces *p)
+{
+    tn_claims_close(&p->claims);
+}
+
+tn_status tn_pieces_join(tn_pieces *p, int folder, tn_error *err)
+{
+    TN_TRY(tn_claims_open(&p->claims, folder, err));
+    return tn_claims_join(&p->claims, err);
+}
+
+typedef struct weight {
+    uint64_t cost;
+    size_t   piece;
+} weight;
+
+static int by_weight(const void *a, const void *b)
+{
+    const weight *x = a, *y = b;
+    if (x->cost != y->cost)
+        return x->cost < y->cost ? 1 : -1;
+    return x->piece < y->piece ? -1 : 1;
+}
+
+/* Large pieces first; pieces of about the usual size stay in the order of the file. */
+static tn_status order(tn_pieces *p, tn_error *err)
+{
+    weight *list = calloc(p->count + 1, sizeof *list);
+    TN_NEED(list, err);
+    for (size_t i = 0; i < p->count; i++)
+        list[i] = (weight){ p->cost(p->maker, i) / 2 / p->usual, i };
+    qsort(list, p->count, sizeof *list, by_weight);
+    for (size_t i = 0; i < p->count; i++)
+        p->order[i] = list[i].piece;
+    free(list);
+    return TN_OK;
+}
+
+static void mark(tn_pieces *p, size_t piece)
+{
+    if (p->made[piece])
+        return;
+    p->made[piece] = true;
+    p->nmade++;
+    p->bytes_made += p->cost(p->maker, piece);
+}
+
+void tn_pieces_undo(tn_pieces *p, size_t piece)
+{
+    tn_claim_remove(&p->claims, p->base + piece, ".done");
+    if (!p->made[piece])
+        return;
+    p->made[piece] = false;
+    p->nmade--;
+    p->bytes_made -= p->cost(p->maker, piece);
+}
+
+/* Records that others have left; one that a crash of its machine cut short is none. */
+static tn_status look(tn_pieces *p, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < p->count && !status; i++) {
+        tn_text text = { "", 0 };
+        bool there;
+        status = tn_claim_get(&p->claims, p->base + i, ".done", &arena, &text, &there, err);
+        if (!status && there && tn_work_is_whole(text))
+            mark(p, i);
+        else if (!status && there)
+            tn_claim_remove(&p->claims, p->base + i, ".done");
+        p->failed_before[i] = !status && tn_claim_has(&p->claims, p->base + i, ".failed");
+        tn_arena_free(&arena);
+        arena = (tn_arena){ 0 };
+    }
+    tn_arena_free(&arena);
+    return status;
+}
+
+tn_status tn_pieces_begin(tn_pieces *p, size_t base, size_t count, tn_arena *arena, tn_error *err)
+{
+    p->base = base;
+    p->count = count;
+    p->nmade = 0;
+    p->bytes_made = 0;
+    p->made = tn_arena_zalloc(arena, count + 1, sizeof *p->made);
+    p->failed_before = tn_arena_zalloc(arena, count + 1, sizeof *p->failed_before);
+    p->order = tn_arena_zalloc(arena, count + 1, sizeof *p->order);
+    TN_NEED(p->made && p->failed_before && p->order, err);
+    TN_TRY(order(p, err));
+    return look(p, err);
+}
+
+tn_status tn_pieces_check_all(tn_pieces *p, tn_error *err)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (!p->made[i] && tn_claim_has(&p->claims, p->base + i, ".done"))
+            mark(p, i);
+    if (p->nmade == p->count)
+        return TN_OK;
+    if (tn_claims_are_gone(&p->claims))
+        return tn_claims_fail(err, ENOENT, "the work folder");
+    return tn_fail(err, TN_ERR_ARGUMENT, "%zu of %zu pieces are missing", p->count - p->nmade, p->count);
+}
+
+/* ---- records ---- */
+
+tn_status tn_pieces_put_record(const tn_pieces *p, size_t i, tn_text text, tn_error *err)
+{
+    return tn_claim_put(&p->claims, p->base + i, ".done", text, err);
+}
+
+tn_status tn_pieces_get_record(const tn_pieces *p, size_t i, tn_arena *arena, tn_text *text,
+                               tn_error *err)
+{
+    bool there;
+    TN_TRY(tn_claim_get(&p->claims, p->base + i, ".done", arena, text, &there, err));
+    return there ? TN_OK : tn_fail(err, TN_ERR_CHANGED, "it is gone");
+}
+
+tn_status tn_pieces_lock(tn_pieces *p, const char *name, int *lock, tn_error *err)
+{
+    *lock = openat(p->claims.work, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (*lock < 0)
+        return tn_claims_fail(err, errno, "the work folder");
+    tn_status status = TN_OK;
+    while (!status && !p->claims.problem && tn_identity_lock(*lock, 1) == TN_LOCK_BUSY)
+        status = tn_walk_check(p->walk, err);
+    if (!status && tn_claims_are_gone(&p->claims))
+        status = tn_claims_fail(err, ENOENT, "the work folder");
+    if (status)
+        close(*lock);
+    return status;
+}
+
+/* ---- one piece ---- */
+
+/* Why a piece could not be made, for the others: the status, and the message. */
+static void leave_failure(tn_pieces *p, size_t i, const tn_error *why)
+{
+    char line[TN_ERROR_LINE];
+    tn_buf text = { 0 };
+    if (why->status == TN_ERR_CANCELLED)
+        return;
+    tn_error_format(why, line, sizeof line);
+    tn_buf_printf(&text, "%d %s\n", (int)why->status, line);
+    if (!text.bad)
+        (void)tn_claim_put(&p->claims, p->base + i, ".failed",
+                           (tn_text){ (const char *)text.data, text.size }, NULL);
+    tn_buf_free(&text);
+}
+
+static tn_status make_piece(tn_pieces *p, size_t i, tn_error *err)
+{
+    p->walk->done = p->bytes_made;
+    tn_claim_remove(&p->claims, p->base + i, ".failed");
+    p->failed_before[i] = false;
+    return p->make(p->maker, i, err);
+}
+
+tn_status tn_pieces_run(tn_pieces *p, size_t i, tn_work_outcome *outcome, tn_error *err)
+{
+    tn_claim claim;
+    int lock;
+    *outcome = TN_WORK_WAS_MADE;
+    if (p->made[i])
+        return TN_OK;
+    TN_TRY(tn_claim_piece(&p->claims, p->base + i, &claim, &lock, err));
+    *outcome = claim == TN_CLAIM_HELD ? TN_WORK_HELD : TN_WORK_WAS_MADE;
+    if (claim == TN_CLAIM_DONE)
+        mark(p, i);
+    if (claim != TN_CLAIM_MINE)
+        return TN_OK;
+    tn_error why = { .offset = TN_NO_OFFSET };
+    tn_status status = make_piece(p, i, &why);
+    if (status)
+        leave_failure(p, i, &why);
+    tn_claim_release(lock);
+    if (status && err)
+        *err = why;
+    if (status)
+        return status;
+    mark(p, i);
+    *outcome = TN_WORK_MADE;
+    return TN_OK;
+}
+
+/* ---- all pieces ---- */
+
+static void tell(const tn_pieces *p, const char *text)
+{
+    if (p->note)
+        p->note(p->note_context, p->path, text);
+}
+
+static void tell_locks(tn_pieces *p)
+{
+    char text[300];
+    const char *problem = p->claims.problem;
+    if (!problem || p->told == problem)
+        return;
+    p->told = problem;
+    if (p->ranks > 1)
+        snprintf(text, sizeof text, "%s: pieces are dealt by rank, this is rank %" PRIu32 " of %" PRIu32,
+                 problem, p->rank, p->ranks);
+    else
+        snprintf(text, sizeof text,
+                 "%s, and it is not known which of how many processes this is: pieces may be "
+                 "made more than once, which costs time and nothing else", problem);
+    tell(p, text);
+}
+
+/* A piece that failed in another process since this one joined. */
+static tn_status check_failed(tn_pieces *p, size_t i, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    tn_text text = { "", 0 };
+    bool there;
+    char line[400], *end;
+    if (p->failed_before[i] || !tn_claim_has(&p->claims, p->base + i, ".failed"))
+        return TN_OK;
+    tn_status status = tn_claim_get(&p->claims, p->base + i, ".failed", &arena, &text, &there, err);
+    if (!status && there) {
+        size_t n = text.len && text.ptr[text.len - 1] == '\n' ? text.len - 1 : text.len;
+        n = n < sizeof line ? n : sizeof line - 1;
+        memcpy(line, text.ptr, n);
+        line[n] = '\0';
+        long why = strtol(line, &end, 10);
+        bool known = why > TN_OK && why <= TN_ERR_CHANGED && tn_status_text((tn_status)why);
+        char shown[sizeof line];
+        tn_escape(shown, sizeof shown, end + (*end == ' '), strlen(end + (*end == ' ')));
+        status = tn_fail(err, known ? (tn_status)why : TN_ERR_IO, "piece %zu failed in another process: %s",
+                         p->base + i, shown);
+    }
+    tn_arena_free(&arena);
+    return status;
+}
+
+static tn_status check_all_failed(tn_pieces *p, tn_error *err)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (!p->made[i])
+            TN_TRY(check_failed(p, i, err));
+    return TN_OK;
+}
+
+/* A round through the pieces that are not made.  Where locks do not work, the first takes the share of this
+ * process, and the second what is left. */
+typedef struct pass {
+    bool   shares;
+    size_t first;               /* where it begins */
+    size_t made, held;
+    size_t holder;              /* a piece that is held */
+} pass;
+
+static tn_status run_pass(tn_pieces *p, pass *now, tn_error *err)
+{
+    size_t left = 0;
+    for (size_t k = 0; k < p->count; k++) {
+        size_t i = p->order[(now->first + k) % p->count];
+        tn_work_outcome outcome;
+        if (p->made[i] || (now->shares && p->claims.problem && left++ % p->ranks != p->rank))
+            continue;
+        TN_TRY(check_failed(p, i, err));
+        TN_TRY(tn_pieces_run(p, i, &outcome, err));
+        now->made += outcome == TN_WORK_MADE;
+        if (outcome == TN_WORK_HELD)
+            now->holder = i;
+        now->held += outcome == TN_WORK_HELD;
+        if (outcome != TN_WORK_MADE)
+            continue;
+        tn_claims_check(&p->claims);
+        tell_locks(p);
+    }
+    return TN_OK;
+}
+
+/* How long this process has waited, and what it has told of it. */
+typedef struct waiting {
+    unsigned   milliseconds;
+    uint64_t   told_pid;
+    bool       told_stopped;
+} waiting;
+
+static void tell_holder(tn_pieces *p, size_t piece, waiting *x)
+{
+    enum { PATIENCE = 3000 };
+    tn_process other;
+    char text[200];
+    if (x->milliseconds < PATIENCE / 6 || !tn_claim_holder(&p->claims, p->base + piece, &other))
+        return;
+    bool stopped = tn_process_look(&other) == TN_PROCESS_STOPPED;
+    if ((x->milliseconds < PATIENCE && !stopped) || (other.pid == x->told_pid && stopped == x->told_stopped))
+        return;
+    x->told_pid = other.pid;
+    x->told_stopped = stopped;
+    snprintf(text, sizeof text, "waiting for process %" PRIu64 " on %s, which has piece %zu%s", other.pid,
+             other.host, p->base + piece, stopped ? " and is stopped: continue or kill it" : "");
+    tell(p, text);
+}
+
+static tn_status wait_a_little(tn_pieces *p, const pass *now, waiting *x, tn_error *err)
+{
+    unsigned ms = x->milliseconds / 8;
+    ms = ms < 5 ? 5 : ms;
+    ms = ms > 250 ? 250 : ms;
+    const struct timespec pause = { .tv_sec = 0, .tv_nsec = (long)ms * 1000000 };
+    nanosleep(&pause, NULL);
+    x->milliseconds += ms;
+    tell_holder(p, now->holder, x);
+    p->walk->done = p->bytes_made;
+    tn_claims_check(&p->claims);
+    TN_TRY(check_all_failed(p, err));
+    return tn_walk_check(p->walk, err);
+}
+
+/* Processes of one machine share its cores, as far as they are there by now. */
+static void share_cores(tn_pieces *p)
+{
+    tn_walk *walk = p->walk;
+    if (p->shares_cores && !walk->pool) {
+        size_t here = tn_claims_living(&p->claims, true);
+        unsigned cores = tn_jobs_for(0, UINT64_MAX);
+        walk->jobs = here < cores && here ? cores / (unsigned)here : 1;
+    }
+}
+
+tn_status tn_pieces_run_all(tn_pieces *p, bool wait, tn_error *err)
+{
+    size_t first = p->ranks ? (size_t)((uint64_t)p->count * p->rank / p->ranks) : 0;
+    waiting x = { 0 };
+    bool shares = p->ranks > 1;
+    share_cores(p);
+    tell_locks(p);
+    while (p->nmade < p->count) {
+        pass now = { .shares = shares, .first = first };
+        TN_TRY(run_pass(p, &now, err));
+        bool dealt = shares && p->claims.problem;
+        shares = shares && !p->claims.problem;
+        if (now.made)
+            x = (waiting){ 0 };
+        if (now.made || dealt || p->nmade == p->count)
+            continue;
+        if (!wait)
+            break;
+        TN_TRY(wait_a_little(p, &now, &x, err));
+    }
+    return TN_OK;
+}
