@@ -10,12 +10,9 @@ static inline vm same(vf a, vf b)           { return (vm)(a == b); }
 static inline vf pick(vm m, vf a, vf b)     { return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)m); }
 static inline unsigned lane_bits(vm m)      { return (unsigned)_mm256_movemask_ps((__m256)m); }
 static inline vf roots(vf v)                { return (vf)_mm256_sqrt_ps((__m256)v); }
-
-static inline vf about_inverse(vf v)
-{
-    vf r = (vf)_mm256_rcp_ps((__m256)v);
-    return r * (2 - v * r);
-}
+static inline vi more_in(vm m, vi v)        { return v - m; }
+static inline vi less_in(vm m, vi v)        { return v + m; }
+static inline vf rough_inverse(vf v)        { return (vf)_mm256_rcp_ps((__m256)v); }
 
 static inline vf rounded(vf v)
 {

@@ -10,11 +10,16 @@ static inline vm same(vf a, vf b)       { return _mm512_cmp_ps_mask((__m512)a, (
 static inline vf pick(vm m, vf a, vf b) { return (vf)_mm512_mask_blend_ps(m, (__m512)b, (__m512)a); }
 static inline unsigned lane_bits(vm m)  { return m; }
 static inline vf roots(vf v)            { return (vf)_mm512_sqrt_ps((__m512)v); }
+static inline vf rough_inverse(vf v)    { return (vf)_mm512_rcp14_ps((__m512)v); }
 
-static inline vf about_inverse(vf v)
+static inline vi more_in(vm m, vi v)
 {
-    vf r = (vf)_mm512_rcp14_ps((__m512)v);
-    return r * (2 - v * r);
+    return (vi)_mm512_mask_add_epi32((__m512i)v, m, (__m512i)v, _mm512_set1_epi32(1));
+}
+
+static inline vi less_in(vm m, vi v)
+{
+    return (vi)_mm512_mask_sub_epi32((__m512i)v, m, (__m512i)v, _mm512_set1_epi32(1));
 }
 
 static inline vf rounded(vf v)

@@ -115,43 +115,10 @@ INLINE unsigned iq1_vector(const iq1_state *s, unsigned group)
     return u;
 }
 
-/* Where a point is only near, the scale is found anew. */
-INLINE void refit_scale(iq1_state *s)
-{
-    float A = 0, B = 0;
-    for (unsigned e = 0; e < s->n; e++) {
-        float v = iq1_value(s, e);
-        A += s->w[e] * v * s->x[e];
-        B += s->w[e] * v * v;
-    }
-    if (A > 0 && B > 0)
-        s->scale = A / B;
-}
-
-/* The first point of a list that is nearest to the values of a group. */
-typedef uint16_t (*iq1_nearest_fn)(iq1_state *s, unsigned group, const uint16_t *list);
-
-INLINE void take_points(iq1_state *s, iq1_nearest_fn nearest_point_of)
-{
-    const tn_neighbours *near_by = tn_neighbours_of(TN_BLOCK_IQ1_S);
-    bool all = true;
-    for (unsigned g = 0; g < s->n / 8; g++) {
-        unsigned u = iq1_vector(s, g);
-        int32_t known = near_by->number[u];
-        s->point[g] = known >= 0 ? (uint16_t)u : nearest_point_of(s, g, near_by->list + (-1 - known));
-        all &= known >= 0;
-    }
-    if (!all)
-        refit_scale(s);
-    if (s->is_lost || isnan(s->scale))  /* where ggml ends the process an infinite scale says so */
-        s->scale = INFINITY;
-}
-
 /* ---- super-blocks ---- */
 
-/* Begins a sub-block; q NULL: values are weighted by their squares.  A sub-block of which all is 0 has scale,
- * kind and indices 0. */
-INLINE bool begin_iq1(iq1_state *s, const float *x, unsigned n, const float *q, float mean_square, float tiny)
+/* Begins a sub-block; q NULL: values are weighted by their squares.  It stays as it is if all of it is 0. */
+INLINE void begin_iq1(iq1_state *s, const float *x, unsigned n, const float *q, float mean_square)
 {
     s->x = x;
     s->n = n;
@@ -164,7 +131,13 @@ INLINE bool begin_iq1(iq1_state *s, const float *x, unsigned n, const float *q, 
         s->w[e] = x[e] * x[e];
     if (q)
         weigh(x, q, mean_square, n, s->w);
-    return !(fabsf(first_largest(x, n)) < tiny);
+}
+
+/* Where ggml ends the process an infinite scale says so. */
+INLINE void end_iq1(iq1_state *s)
+{
+    if (s->is_lost || isnan(s->scale))
+        s->scale = INFINITY;
 }
 
 INLINE unsigned iq1_scale_code(float d, float scale)
@@ -198,24 +171,10 @@ INLINE void put_iq1_s_block(const iq1_state *s, uint8_t *b)
         put16(b + 34 + 2 * k, high[k] | iq1_scale_code(d, s[k].scale) << 12 | (s[k].kind ? 0x8000 : 0));
 }
 
-/* The scale with the least error of all values, once the codes are known. */
-INLINE float iq1_refit(const iq1_state *subs, const unsigned *code, float d)
+/* Of 16 sub-blocks: their points, and codes of their scales.  Returns the largest scale; if it is 0 that is
+ * all. */
+INLINE float put_iq1_m_points(const iq1_state *s, unsigned *code, uint8_t *b)
 {
-    float A = 0, B = 0;
-    for (unsigned k = 0; k < 16; k++)
-        for (unsigned e = 0; e < 16; e++) {
-            const iq1_state *s = &subs[k];
-            float q = iq1_value(s, e) * (float)(2 * code[k] + 1);
-            A += s->w[e] * q * s->x[e];
-            B += s->w[e] * q * q;
-        }
-    return B > 0 ? A / B : d;
-}
-
-/* Of 16 sub-blocks. */
-INLINE void put_iq1_m_block(const iq1_state *s, uint8_t *b)
-{
-    unsigned code[16], words[4] = { 0 };
     float most = 0;
     memset(b, 0, 56);
     for (unsigned k = 0; k < 16; k++) {
@@ -225,14 +184,19 @@ INLINE void put_iq1_m_block(const iq1_state *s, uint8_t *b)
         b[2 * k + 1] = (uint8_t)second;
         b[32 + k] = (uint8_t)(first >> 8 | second >> 8 << 4);
     }
-    if (most == 0)              /* the points stay as they are */
-        return;
+    for (unsigned k = 0; k < 16; k++)
+        code[k] = most != 0 ? iq1_scale_code(most / 15, s[k].scale) : 0;
+    return most;
+}
+
+/* Kinds and scales; d is the scale of all. */
+INLINE void put_iq1_m_scales(const iq1_state *s, const unsigned *code, float d, uint8_t *b)
+{
+    unsigned words[4] = { 0 };
     for (unsigned k = 0; k < 16; k++) {
-        code[k] = iq1_scale_code(most / 15, s[k].scale);
         words[k / 4] |= code[k] << 3 * (k % 4);
         b[32 + k] |= (uint8_t)((s[k].kind >> 1) << 3 | (s[k].kind & 1) << 7);
     }
-    float d = most < INFINITY ? iq1_refit(s, code, most / 15) : most;
     uint32_t half = half_of(d * 1.1125f);
     for (unsigned i = 0; i < 4; i++)
         put16(b + 48 + 2 * i, words[i] | (half >> 4 * i & 15) << 12);

@@ -14,7 +14,9 @@ static inline vf pick(vm m, vf a, vf b)
 static inline vf rounded(vf v)          { return (vf)vrndnq_f32((float32x4_t)v); }
 static inline unsigned lane_bits(vm m)  { return vaddvq_u32((uint32x4_t)(m & (vi){ 1, 2, 4, 8 })); }
 static inline vf roots(vf v)            { return (vf)vsqrtq_f32((float32x4_t)v); }
-static inline vf about_inverse(vf v)    { return 1 / v; }
+static inline vf rough_inverse(vf v)    { return 1 / v; }
+static inline vi more_in(vm m, vi v)    { return v - m; }
+static inline vi less_in(vm m, vi v)    { return v + m; }
 static inline vf least_f(vf a, vf b)    { return pick(b > a, a, b); }
 static inline vf most_f(vf a, vf b)     { return pick(a > b, a, b); }
 static inline vi least_i(vi a, vi b)    { return (vi)vminq_s32((int32x4_t)a, (int32x4_t)b); }

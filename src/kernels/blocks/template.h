@@ -8,7 +8,8 @@
  *   pick(m, a, b)      a in the lanes of m, else b
  *   rounded(v)         to integers, ties to even
  *   roots(v)           square roots
- *   about_inverse(v)   1 / v, to 2^-21 of it
+ *   rough_inverse(v)   1 / v, to 2^-11 of it
+ *   more_in(m, v), less_in(m, v)       1 more, or less, in the lanes of m
  *   least_lane(v)      the least lane, in every lane
  *   lane_bits(m)       bit i for lane i of a mask
  *   widen_points(p)    LANES integers of 2 bytes
