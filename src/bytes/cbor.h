@@ -115,6 +115,17 @@ static inline bool tn_cbor_item(tn_cbor *c)
     return true;
 }
 
+/* Takes what is left of a map if it is these bytes, which were taken before when as many items were left. */
+static inline bool tn_cbor_take_again(tn_cbor *c, tn_text rest, uint64_t left)
+{
+    if (c->status || !rest.len || c->left[c->depth - 1] != left || c->end - c->pos < rest.len ||
+        memcmp(c->data + c->pos, rest.ptr, rest.len) != 0)
+        return false;
+    c->pos += rest.len;
+    c->depth--;
+    return true;
+}
+
 static inline tn_text tn_cbor_take_text(tn_cbor *c, const char *expected)
 {
     /* 0x60: text of length 0 */

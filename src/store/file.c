@@ -284,13 +284,44 @@ const tn_stored *tn_file_keep_stored(tn_file *f, const tn_stored *s, const tn_st
     return kept && (kept->more || !unusual) ? kept : NULL;
 }
 
+/* Whether the last entry is an array and no more. */
+static bool can_repeat(const tn_file *f)
+{
+    const tn_tensor *t = f->count ? &f->tensors[f->count - 1] : NULL;
+    return t && t->nparts == 1 && t->form == TN_FORM_DENSE && !t->nmeta && !f->records &&
+           !t->parts[0].stored->more;
+}
+
+/* An entry like the last one: most files have long runs of them. */
+static tn_status repeat_entry(tn_file *f, const tn_entry *e, tn_error *err)
+{
+    TN_TRY(check_place(f, e, &e->stored, err));
+    tn_stored *stored = tn_arena_copy(&f->arena, f->parts[f->count - 1].stored, sizeof *stored);
+    TN_NEED(stored, err);
+    stored->offset = e->stored.offset;
+    tn_part *part = &f->parts[f->count];
+    *part = part[-1];
+    part->stored = stored;
+    if (part->data)
+        part->data = tn_source_view(f->shards[stored->shard].source, stored->offset, stored->size);
+    tn_tensor *t = &f->tensors[f->count];
+    *t = t[-1];
+    t->name = e->name;
+    t->parts = part;
+    f->at[f->count++] = e->at;
+    note_order(f, stored);
+    return TN_OK;
+}
+
 static tn_status add_entry(tn_file *f, const tn_entry *e, tn_error *err)
 {
     uint64_t nbytes;
-    tn_status status = check_entry(f, e, &nbytes, err);
-    if (status)
-        return status;
+    tn_status status = TN_OK;
     if (f->count == f->cap && (status = tn_file_expect(f, f->cap ? f->cap * 2 : 64, err)))
+        return status;
+    if (e->repeats && can_repeat(f))
+        return repeat_entry(f, e, err);
+    if ((status = check_entry(f, e, &nbytes, err)))
         return status;
     const tn_stored *stored = tn_file_keep_stored(f, &e->stored, &e->more);
     if (!stored || !keep_record(f, e->record))

@@ -81,6 +81,7 @@ typedef struct tn_entry {
     uint32_t       value_rank;
     const tn_part *companions;  /* the other parts; the format has checked their places */
     uint32_t       ncompanions;
+    bool           repeats;     /* nothing but name, `at` and offset differ from the entry before: a hint */
 } tn_entry;
 
 /* The entry's array becomes the `count` values of a sparse tensor, whose other parts are given. */

@@ -14,6 +14,7 @@ typedef struct finding {
     tn_quant_config config;
     const char *unknown;        /* the name of a convention that has no row here, or NULL */
     uint64_t    rows[TYPE_SETS];    /* whose first part may have a type, by the number of its bit */
+    uint64_t    ends[256];      /* whose first part may have a name that ends with this byte */
     tn_buf      name;           /* of a part, NUL-terminated */
     const tn_tensor **made;     /* tensors that several entries become */
     size_t      nmade, cap;
@@ -54,6 +55,10 @@ static void list_rows(finding *f)
         bool named = !row->method || (f->config.method && strcmp(row->method, f->config.method) == 0);
         for (unsigned k = 0; named && k < TYPE_SETS; k++)
             f->rows[k] |= (uint64_t)(row->parts[0].types >> k & 1) << i;
+        const char *suffix = row->parts[0].suffix;
+        for (unsigned end = 0; end < 256; end++)
+            if (!*suffix || end == (uint8_t)suffix[strlen(suffix) - 1])
+                f->ends[end] |= UINT64_C(1) << i;
     }
 }
 
@@ -207,9 +212,18 @@ static tn_status unpack(finding *f, const tn_convention *row, const tn_tensor *c
     return TN_OK;
 }
 
+/* Of a name; 0: it is empty. */
+static uint8_t last_byte(const char *name)
+{
+    size_t n = strlen(name);
+    return n ? (uint8_t)name[n - 1] : 0;
+}
+
 static tn_status find_packed(finding *f, const tn_tensor *t, tn_error *err)
 {
     uint64_t rows = f->rows[__builtin_ctz(type_set(t->dtype))];
+    if (rows)
+        rows &= f->ends[last_byte(t->name)];
     if (!rows || !is_plain(t) || tn_packed_known(f->file, t))
         return TN_OK;
     for (; rows; rows &= rows - 1) {
@@ -296,7 +310,8 @@ static tn_status find_all(finding *f, tn_error *err)
     list_rows(f);
     for (size_t i = 0; i < file->count; i++)
         TN_TRY(find_packed(f, &file->tensors[i], err));
-    for (size_t i = 0; i < file->count; i++)
+    bool suspects = f->unknown || (f->config.method && *f->config.method);
+    for (size_t i = 0; i < file->count && suspects; i++)
         TN_TRY(suspect(f, &file->tensors[i], err));
     if (f->input_scales)
         warn_of_input_scales(f);

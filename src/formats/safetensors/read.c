@@ -19,6 +19,8 @@ typedef struct reader {
     uint32_t        rank;           /* of the previous entry's shape */
     const int64_t  *shape;
     tn_json         j;
+    tn_entry        e;              /* the entry being read */
+    tn_text         head;           /* its text up to the offsets, if they come last; len 0: they do not */
     tn_st_metadata  metadata;
     tn_set_index *index;
     tn_dtype        seen[TN_DTYPE_COUNT];   /* types in order of appearance */
@@ -117,12 +119,21 @@ static void read_shape(reader *r, tn_entry *e)
     e->rank = r->rank;
 }
 
+static void take_range(reader *r, tn_entry *e, uint64_t begin, uint64_t end)
+{
+    e->stored.offset = r->file->shards[r->shard].data_begin + begin;
+    e->stored.size = end - begin;
+    r->unordered |= begin != r->next;
+    r->next = end;
+}
+
 static void read_offsets(reader *r, tn_entry *e)
 {
     uint64_t range[2] = { 0, 0 };
     size_t n = 0;
     tn_json *j = &r->j;
     tn_json_array(j);
+    r->head.len = (size_t)(j->text + j->pos - r->head.ptr);
     while (tn_json_item(j)) {
         uint64_t offset = tn_json_u64(j);
         if (n < 2)
@@ -139,10 +150,38 @@ static void read_offsets(reader *r, tn_entry *e)
     else if (range[1] > r->data_size)
         tn_json_reject(j, TN_ERR_CORRUPT, "data ends at %llu but the data section has %llu bytes",
                        (unsigned long long)range[1], (unsigned long long)r->data_size);
-    e->stored.offset = r->file->shards[r->shard].data_begin + range[0];
-    e->stored.size = range[1] - range[0];
-    r->unordered |= range[0] != r->next;
-    r->next = range[1];
+    take_range(r, e, range[0], range[1]);
+}
+
+/* A number and the character after it, without white space. */
+static bool take_number(const tn_json *j, size_t *at, char after, uint64_t *number)
+{
+    size_t p = *at;
+    *number = 0;
+    for (unsigned digit; p < j->end && (digit = (unsigned)(j->text[p] - '0')) <= 9; p++)
+        *number = *number * 10 + digit;
+    /* 1 to 19 digits cannot have wrapped */
+    if (p - *at - 1 >= 19 || (j->text[*at] == '0' && p - *at > 1) || p == j->end || j->text[p] != after)
+        return false;
+    *at = p + 1;
+    return true;
+}
+
+/* The fields of an entry of the same type, shape and size as the one before, written alike: of most.  False:
+ * it is another one, or wrong, and nothing is taken. */
+static bool repeat_fields(reader *r, tn_entry *e)
+{
+    tn_json *j = &r->j;
+    size_t at = j->pos + r->head.len;
+    uint64_t begin, end;
+    if (!r->head.len || j->status || j->end - j->pos <= r->head.len ||
+        memcmp(j->text + j->pos, r->head.ptr, r->head.len) != 0 ||
+        !take_number(j, &at, ',', &begin) || !take_number(j, &at, ']', &end) || at == j->end ||
+        j->text[at] != '}' || begin > end || end - begin != e->stored.size || end > r->data_size)
+        return false;
+    j->pos = at + 1;
+    take_range(r, e, begin, end);
+    return true;
 }
 
 static void read_fields(reader *r, tn_entry *e)
@@ -150,9 +189,11 @@ static void read_fields(reader *r, tn_entry *e)
     unsigned seen = 0;
     tn_text key;
     tn_json *j = &r->j;
+    r->head = (tn_text){ j->text + j->pos, 0 };
     tn_json_object(j);
     while (tn_json_key(j, &key)) {
         unsigned field = field_of(key);
+        r->head.len = 0;
         if (field < FIELDS && seen & 1u << field)
             tn_json_reject(j, TN_ERR_CORRUPT, "%s is there twice", field_names[field].ptr);
         seen |= 1u << field;
@@ -180,17 +221,36 @@ static tn_status check_whole_bytes(const tn_entry *e, tn_error *err)
                       (unsigned long long)count, type->safetensors);
 }
 
-static tn_status read_entry(reader *r, tn_entry *e, tn_error *err)
+static tn_status read_entry(reader *r, const char *name, uint64_t at, tn_error *err)
 {
-    read_fields(r, e);
-    if (r->j.status == TN_ERR_NOMEM)
-        return tn_fail_nomem(err);
-    if (r->j.status)
-        return tn_fail_at(err, r->j.status, LENGTH_BYTES + r->j.at, "%s", r->j.why);
-    if (check_whole_bytes(e, err) ||
-        (r->index && tn_set_claim(r->index, r->file, e->name, r->shard, e->at, err)))
-        return err->status;
+    tn_entry *e = &r->e;
+    e->repeats = repeat_fields(r, e);
+    if (!e->repeats) {
+        *e = (tn_entry){ .at = at, .stored.shard = r->shard };
+        read_fields(r, e);
+        if (r->j.status == TN_ERR_NOMEM)
+            return tn_fail_nomem(err);
+        if (r->j.status)
+            return tn_fail_at(err, r->j.status, LENGTH_BYTES + r->j.at, "%s", r->j.why);
+        TN_TRY(check_whole_bytes(e, err));
+    }
+    e->name = name;
+    e->at = at;
+    if (r->index)
+        TN_TRY(tn_set_claim(r->index, r->file, name, r->shard, at, err));
     return tn_file_add(r->file, e, err);
+}
+
+/* A key that lies in the header has no control characters, and so no NUL. */
+static const char *keep_name(reader *r, tn_text key, uint64_t at, tn_error *err)
+{
+    bool in_place = (uintptr_t)key.ptr - (uintptr_t)r->j.text < r->j.end;
+    if (!in_place)
+        return tn_file_text(r->file, key, "tensor name", at, err);
+    const char *name = tn_arena_text(&r->file->arena, key.ptr, key.len);
+    if (!name)
+        tn_fail_nomem(err);
+    return name;
 }
 
 /* --- one shard, one file --- */
@@ -204,12 +264,11 @@ static tn_status read_entries(reader *r, tn_error *err)
     for (size_t pos = j->pos; tn_json_key(j, &key); pos = j->pos) {
         uint64_t at = LENGTH_BYTES + pos + (j->text[pos] == ',');
         if (!tn_text_is(key, TN_ST_METADATA)) {
-            tn_entry e = { .at = at, .stored.shard = r->shard };
-            e.name = tn_file_text(r->file, key, "tensor name", at, err);
-            if (!e.name)
+            const char *name = keep_name(r, key, at, err);
+            if (!name)
                 return err->status;
-            if (read_entry(r, &e, err))
-                return tn_in_tensor(err->status, e.name, err);
+            if (read_entry(r, name, at, err))
+                return tn_in_tensor(err->status, name, err);
         } else if (metadata) {
             return tn_fail_at(err, TN_ERR_CORRUPT, at, TN_ST_METADATA " is there twice");
         } else {

@@ -79,6 +79,10 @@ typedef struct entry_reader {
     tn_dtype  last_dtype;
     const int64_t *last_shape;
     uint32_t  last_rank;
+    tn_entry  last;             /* an entry that others may repeat but for its name and place... */
+    unsigned  last_seen;
+    tn_text   rest;             /* ...its bytes after these; len 0: there is none */
+    uint64_t  rest_left;        /* items of the map that they are */
 } entry_reader;
 
 static void take_dtype(entry_reader *r)
@@ -199,9 +203,45 @@ static tn_status check_entry(const entry_reader *r, uint64_t index_at, tn_error 
     return tn_meta_check_unique(e->meta, e->nmeta, e->at, err);
 }
 
+enum { PLACE = 1u << ZT_NAME | 1u << ZT_OFFSET | 1u << ZT_SIZE };
+
+/* Neighbours differ in name and place, which come first; the rest is taken from the last entry if it is the
+ * same bytes. */
+static bool take_rest(entry_reader *r)
+{
+    const tn_entry own = r->e;
+    if (r->seen != PLACE || !tn_cbor_take_again(r->c, r->rest, r->rest_left))
+        return false;
+    r->e = r->last;
+    r->e.name = own.name;
+    r->e.at = own.at;
+    r->e.stored.offset = own.stored.offset;
+    r->e.stored.size = own.stored.size;
+    r->e.repeats = own.stored.size == r->last.stored.size;
+    r->seen = r->last_seen;
+    r->last.stored.size = own.stored.size;
+    return true;
+}
+
+/* Remembers an entry whose rest begins at byte `at`. */
+static void keep_rest(entry_reader *r, size_t at, uint64_t left)
+{
+    const tn_cbor *c = r->c;
+    bool plain = !r->ncustom && !r->e.record.len && !r->e.more.opaque && !r->e.more.encoding_name;
+    r->rest = (tn_text){ 0 };
+    if (c->status || !at || !plain)
+        return;
+    r->rest = (tn_text){ (const char *)c->data + at, c->pos - at };
+    r->rest_left = left;
+    r->last = r->e;
+    r->last_seen = r->seen;
+}
+
 static void take_fields(entry_reader *r)
 {
     tn_text key;
+    size_t at = 0;
+    uint64_t left = 0;
     r->seen = 0;
     r->ncustom = 0;
     r->field = (tn_text){ 0 };
@@ -209,9 +249,17 @@ static void take_fields(entry_reader *r)
     while (tn_cbor_key(r->c, &key)) {
         r->field = key;
         take_field(r, zt_field_of(key), key);
-        if (!r->c->status)
-            r->field = (tn_text){ 0 };
+        if (r->c->status)
+            return;
+        r->field = (tn_text){ 0 };
+        if (take_rest(r))
+            return;
+        if (r->seen == PLACE) {
+            at = r->c->pos;
+            left = r->c->left[r->c->depth - 1];
+        }
     }
+    keep_rest(r, at, left);
 }
 
 /* The reader's message, with the entry and the field of the value. */
