@@ -108,10 +108,24 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-tn_status tn_pool_run(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *err)
+/* Nobody else takes part. */
+static tn_status run_alone(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *err)
 {
-    tn_fenv callers;
-    tn_fenv_enter(&callers);
+    tn_status status = TN_OK;
+    result *it = &p->results[0];
+    for (uint64_t i = 0; i < n && !status; i++) {
+        it->err = (tn_error){ .offset = TN_NO_OFFSET };
+        status = task->work(task->context, i, (tn_pool_use){ 0, 0 }, &it->err);
+        if (!status && task->emit)
+            status = task->emit(task->context, i, 0, &it->err);
+    }
+    if (status && err)
+        *err = it->err;
+    return status;
+}
+
+static tn_status run_together(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *err)
+{
     pthread_mutex_lock(&p->lock);
     p->task = task;
     p->run++;
@@ -129,6 +143,14 @@ tn_status tn_pool_run(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *
     if (status != TN_OK && err)
         *err = p->err;
     pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+tn_status tn_pool_run(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *err)
+{
+    tn_fenv callers;
+    tn_fenv_enter(&callers);
+    tn_status status = p->jobs > 1 ? run_together(p, n, task, err) : run_alone(p, n, task, err);
     tn_fenv_leave(&callers);
     return status;
 }

@@ -70,6 +70,17 @@ tn_status tn_run_make_view(const tn_engine *m, const tn_subject *s, const tn_pla
     return view_part(place, source, e->part, as, arena, view, err);
 }
 
+/* The scales that a prepared view has found are those that were declared. */
+static void take_data(const tn_engine *m, const tn_subject *s, const tn_view *v)
+{
+    size_t tensor = tn_entry_at(m, s->first)->tensor, end = tn_writer_first(m->out, tensor + 1);
+    for (size_t i = m->out->first_entry[tensor] + 1; i < end; i++) {
+        const tn_out_entry *e = tn_entry_at(m, i);
+        if (e->data && v->parts[e->part].data)
+            memcpy((void *)(uintptr_t)e->data, v->parts[e->part].data, (size_t)e->nbytes);
+    }
+}
+
 /* With all its checks and passes done, but for what is done while it is read. */
 tn_status tn_run_open_view(const tn_engine *m, const tn_subject *s, const tn_preparing *p, tn_arena *arena,
                            tn_view **view, tn_view **stored, tn_error *err)
@@ -83,7 +94,7 @@ tn_status tn_run_open_view(const tn_engine *m, const tn_subject *s, const tn_pre
         status = tn_view_prepare(*view, p, err);
     }
     if (!status && tn_plan_of(m, s) && tn_entry_at(m, s->first)->part == 0)
-        tn_plan_take_data(*view, tn_plan_of(m, s));
+        take_data(m, s, *view);
     return tn_run_in_input(m, s, status, err);
 }
 
@@ -258,8 +269,8 @@ static void close_small(tn_maker *w)
 }
 
 /* Tensors that share a plan often share a view as well. */
-static tn_status open_small(const tn_engine *m, const tn_subject *s, tn_maker *w, tn_view **stored,
-                            tn_error *err)
+static tn_status open_shared(const tn_engine *m, const tn_subject *s, tn_maker *w, tn_view **stored,
+                             tn_error *err)
 {
     tn_worker *workers[] = { &w->worker };
     const tn_preparing p = { .pool = w->pool, .workers = workers };
@@ -271,7 +282,12 @@ static tn_status open_small(const tn_engine *m, const tn_subject *s, tn_maker *w
         *stored = tn_view_streamed(w->view);
         if (*stored)
             tn_stored_stream(*stored);
-        return tn_run_in_input(m, s, tn_view_prepare(first, &p, err), err);
+        tn_status status = tn_view_prepare(first, &p, err);
+        if (!status)
+            status = tn_view_prepare(w->view, &p, err);
+        if (!status)
+            take_data(m, s, w->view);
+        return tn_run_in_input(m, s, status, err);
     }
     close_small(w);
     TN_TRY(tn_run_open_view(m, s, &p, &w->arena, &w->view, stored, err));
@@ -279,12 +295,23 @@ static tn_status open_small(const tn_engine *m, const tn_subject *s, tn_maker *w
     return TN_OK;
 }
 
+static tn_status open_small(const tn_engine *m, tn_subject *s, tn_maker *w, tn_error *err)
+{
+    const tn_tensor_plan *plan = tn_entry_at(m, s->first)->part == 0 ? tn_plan_of(m, s) : NULL;
+    if (plan && plan->kept) {
+        s->view = plan->kept;
+        return tn_run_in_input(m, s, check_unchanged(s->view, plan, err), err);
+    }
+    TN_TRY(open_shared(m, s, w, &s->stored, err));
+    s->view = w->view;
+    return TN_OK;
+}
+
 static tn_status make_small(const tn_engine *m, const tn_subject *s, bool direct, tn_maker *w, tn_made *r,
                             tn_quantize_stats *stats, tn_error *err)
 {
     tn_subject open = *s;
-    tn_status status = open_small(m, s, w, &open.stored, err);
-    open.view = w->view;
+    tn_status status = open_small(m, &open, w, err);
     if (!status)
         status = make_parts(m, &open, w, stats, err);
     for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i) && !status; i = tn_next_entry(m, s, i + 1)) {

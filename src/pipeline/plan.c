@@ -30,26 +30,6 @@ static bool stays(const tn_view *v, const tn_tensor_rules *rules)
     return !ruled && v->step == &tn_step_stored && !v->has_wide_indices;
 }
 
-static void move_to(tn_view *v, tn_arena *arena)
-{
-    v->arena = arena;
-    for (uint32_t i = 0; i < v->ninputs; i++)
-        move_to(v->inputs[i], arena);
-}
-
-/* A view that is worth keeping until the data moves has an arena of its own. */
-static tn_status keep_view(tn_plan *c, tn_arena *arena, tn_view *view, tn_tensor_plan *plan, tn_error *err)
-{
-    tn_arena *own = tn_arena_zalloc(&c->arena, 1, sizeof *own);
-    if (!own)
-        return tn_fail_nomem(err);
-    *own = *arena;
-    *arena = (tn_arena){ 0 };
-    move_to(view, own);
-    plan->kept = view;
-    return TN_OK;
-}
-
 static bool is_worth_keeping(const tn_view *v)
 {
     while (v->step->apply && v->input)
@@ -91,14 +71,11 @@ static tn_tensor_plan *find_alike(const tn_plan *c, const tn_tensor *t, const tn
     return alike ? c->recent[slot].plan : NULL;
 }
 
-/* A plan without data of its own serves others too. */
+/* The plan of a tensor whose values do not count serves others too. */
 static void remember(tn_plan *c, const tn_tensor *t, tn_tensor_plan *plan)
 {
-    bool shared = is_simple(t) && !plan->kept && !plan->is_formed && !plan->rules.origin;
-    for (uint32_t k = 0; k < plan->tensor.nparts; k++)
-        shared &= !plan->tensor.parts[k].data;
     size_t slot = recent_slot(c, t);
-    if (shared) {
+    if (is_simple(t) && !plan->kept && !plan->is_formed && !plan->rules.origin) {
         c->recent[slot].source = t;
         c->recent[slot].plan = plan;
     }
@@ -107,21 +84,19 @@ static void remember(tn_plan *c, const tn_tensor *t, tn_tensor_plan *plan)
 static tn_status plan_tensor(tn_plan *c, const tn_tensor *t, size_t i, tn_error *err)
 {
     tn_tensor_plan plan = { .first = i };
-    tn_arena own = { 0 }, *arena = &c->scratch;
-    tn_arena_mark mark = c->scratch;
     tn_view *view = NULL;
     tn_status status = check_parts(t, err);
     if (!status)
         status = tn_select_rules(&c->selection, i, &plan.rules, err);
     if (status || tn_plan_is_plain(t, &plan.rules) || (c->plans[i] = find_alike(c, t, &plan.rules)))
         return status;
-    if (plan.rules.form || plan.rules.origin)       /* the view may be kept */
-        arena = &own;
+    tn_arena *arena = plan.rules.form || plan.rules.origin ? &c->kept : &c->scratch;
+    const tn_arena_mark mark = *arena;
     status = tn_plan_view(&c->place, t, &plan.rules, arena, &view, err);
     if (!status && !stays(view, &plan.rules)) {
         status = tn_plan_describe(view, &c->place, &c->arena, &plan, err);
         if (!status && is_worth_keeping(view))
-            status = keep_view(c, &own, view, &plan, err);
+            plan.kept = view;
         if (!status)
             c->plans[i] = tn_arena_copy(&c->arena, &plan, sizeof plan);
         if (!status && !c->plans[i])
@@ -129,10 +104,10 @@ static tn_status plan_tensor(tn_plan *c, const tn_tensor *t, size_t i, tn_error 
         if (!status)
             remember(c, t, c->plans[i]);
     }
-    if (!plan.kept || status)
+    if (!plan.kept || status) {
         tn_view_free(view);
-    tn_arena_free(&own);
-    tn_arena_rewind(&c->scratch, mark);
+        tn_arena_rewind(arena, mark);
+    }
     return status;
 }
 
@@ -426,6 +401,19 @@ static bool is_repeated(const tn_plan *c, size_t i)
            tn_writer_repeats(c->writer, c->plans[i]->first);
 }
 
+/* Scales that are found for each tensor that shares a plan. */
+static tn_status copy_data(tn_plan *c, declaration *d, tn_error *err)
+{
+    for (uint32_t k = 0; k < d->tensor.nparts; k++) {
+        d->parts[k] = d->tensor.parts[k];
+        const void *data = d->parts[k].data;
+        if (data)
+            TN_NEED(d->parts[k].data = tn_arena_copy(&c->arena, data, (size_t)d->parts[k].nbytes), err);
+    }
+    d->tensor.parts = d->parts;
+    return TN_OK;
+}
+
 static tn_status add_tensor(tn_plan *c, size_t i, tn_error *err)
 {
     declaration d;
@@ -434,6 +422,8 @@ static tn_status add_tensor(tn_plan *c, size_t i, tn_error *err)
         return in_output(c, tn_writer_add_like(c->writer, c->plans[i]->first,
                                                tn_selected_name(&c->selection, i), err), err);
     declare(c, i, &d, NULL);
+    if (is_like_another(c, i))
+        TN_TRY(copy_data(c, &d, err));
     TN_TRY(find_tie(c, i, &d.tensor, d.how, err));
     TN_TRY(tn_in_file(tn_select_meta(&c->selection, i, &d.tensor, &properties, err), c->in_path, err));
     TN_TRY(in_output(c, tn_writer_add_as(c->writer, &d.tensor, d.how, err), err));
@@ -818,11 +808,8 @@ void tn_plan_free(tn_plan *c)
         return;
     tn_writer_abandon(c->writer);
     for (size_t i = 0; c->plans && i < c->count; i++) {
-        tn_view *kept = c->plans[i] ? c->plans[i]->kept : NULL;
-        tn_arena *arena = kept ? kept->arena : NULL;
-        tn_view_free(kept);
-        if (arena)
-            tn_arena_free(arena);
+        if (c->plans[i] && !is_like_another(c, i))
+            tn_view_free(c->plans[i]->kept);
     }
     for (size_t i = 0; i < c->run.npieces; i++) {
         tn_spill_free(&c->run.pieces[i].waiting);
@@ -833,6 +820,7 @@ void tn_plan_free(tn_plan *c)
     free(c->plans);
     tn_walk_end(&c->walk);
     tn_arena_free(&c->scratch);
+    tn_arena_free(&c->kept);
     tn_arena_free(&c->arena);
     tn_close(c->own);
     tn_close(c->other);

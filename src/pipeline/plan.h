@@ -16,6 +16,7 @@ struct tn_plan {
     tn_create_options   create;
     tn_arena            arena;
     tn_arena            scratch;    /* of the view that is being planned */
+    tn_arena            kept;       /* of views that are worth keeping until the data moves */
     tn_writer          *writer;     /* NULL once it is published */
     tn_walk             walk;       /* with the chosen tensors */
     tn_selection        selection;

@@ -794,14 +794,6 @@ tn_status tn_plan_describe(const tn_view *v, const tn_plan_place *place, tn_aren
     return place->reports ? describe_report(v, arena, plan, err) : TN_OK;
 }
 
-void tn_plan_take_data(const tn_view *v, const tn_tensor_plan *plan)
-{
-    for (uint32_t k = 1; k < plan->tensor.nparts; k++)
-        if (plan->tensor.parts[k].data && v->parts[k].data)
-            memcpy((void *)(uintptr_t)plan->tensor.parts[k].data, v->parts[k].data,
-                   (size_t)plan->tensor.parts[k].nbytes);
-}
-
 /* ---- reports ---- */
 
 void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const char *name,

@@ -88,7 +88,7 @@ typedef struct tn_tensor_plan {
     tn_tensor_rules rules;
     size_t          first;          /* the number in the output of the one that it was made for */
     tn_tensor       tensor;         /* as it is to be declared; parts with data are written at the end */
-    tn_view        *kept;           /* made for planning and kept, with an arena of its own; or NULL */
+    tn_view        *kept;           /* made for planning and kept until the data moves; or NULL */
     bool            is_made;        /* the first part is made by blocks; else it is streamed */
     bool            makes_parts;    /* and so are the others */
     bool            is_quantized;   /* blocks report what quantizing did, and somebody asks for it */
@@ -106,9 +106,6 @@ typedef struct tn_tensor_plan {
 /* Describes a view for the plan, in the arena. */
 tn_status tn_plan_describe(const tn_view *view, const tn_plan_place *place, tn_arena *arena,
                            tn_tensor_plan *plan, tn_error *err);
-
-/* The scales that a prepared view has found are those that were declared. */
-void tn_plan_take_data(const tn_view *view, const tn_tensor_plan *plan);
 
 /* Tells somebody what quantizing did to a tensor. */
 void tn_plan_tell(const tn_tensor *source, const tn_tensor_plan *plan, const char *name,

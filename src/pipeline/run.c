@@ -310,13 +310,20 @@ static kinds kinds_of(const tn_engine *m, const tn_subject *s)
     return x;
 }
 
-/* Another form is found with all threads, so it is not made by one of them. */
+/* Another form is found with all threads.  Where that was done while it was planned, nothing is left. */
+static bool is_ready(const tn_view *v)
+{
+    while (v && v->step != &tn_step_form && !v->step->prepare)
+        v = v->input;
+    return v && v->step == &tn_step_form;
+}
+
 static bool is_small(const tn_engine *m, const tn_subject *s, const kinds *x)
 {
     const tn_tensor_plan *plan = tn_plan_of(m, s);
     uint64_t most = x->raw ? SMALL : TN_ENCODE_WHOLE_MAX;
     bool formed = plan && plan->is_made && plan->is_formed && tn_entry_at(m, s->first)->part == 0;
-    return !formed && x->bytes <= most && source_bytes(m, s) <= most;
+    return (!formed || is_ready(plan->kept)) && x->bytes <= most && source_bytes(m, s) <= most;
 }
 
 /* The checksum of the stored bytes is that of the entry's, for these are the same bytes. */

@@ -346,11 +346,13 @@ tn_status tn_view_prepare(tn_view *v, const tn_preparing *p, tn_error *err)
 
 bool tn_view_rebind(tn_view *v, const tn_tensor *tensor)
 {
-    for (const tn_view *u = v; u->input; u = u->input)
-        if (u->ninputs > 1 || u->memory || !u->step->is_steady || !u->step->is_steady(u))
+    for (tn_view *u = v; u->input; u = u->input)
+        if (u->ninputs > 1 || u->memory || !u->step->renew || !u->step->renew(u))
             return false;
-    for (; v->input; v = v->input)
+    for (; v->input; v = v->input) {
         v->tensor.name = tensor->name;
+        v->is_prepared &= v->step->prepare != NULL;
+    }
     tn_stored_rebind(v, tensor);
     return true;
 }

@@ -116,8 +116,9 @@ typedef struct tn_step {
     bool      (*is_local)(const tn_view *v);
     /* The elements of the input that a block of a prepared view is made of; with `blocks`. */
     void      (*span)(const tn_view *v, uint64_t block, uint64_t *first, uint64_t *n);
-    /* Whether what was prepared serves other tensors of the same type and shape too; NULL: it does not. */
-    bool      (*is_steady)(const tn_view *v);
+    /* Gets ready for another tensor of the same type and shape, for which it is prepared again unless what
+     * was prepared serves that one too.  False, or NULL: the view must be made anew. */
+    bool      (*renew)(tn_view *v);
     void      (*release)(tn_view *v);   /* gives back what preparing took; may be NULL */
     void      (*free)(tn_view *v);      /* of v->state; may be NULL */
 } tn_step;
@@ -202,8 +203,8 @@ bool tn_view_wish(const tn_view *v, tn_worker *w, tn_stream_wish *wish);
 size_t   tn_view_window(const tn_view *v);
 unsigned tn_view_bits_read(const tn_view *v);
 
-/* Makes a prepared view one of another tensor of the same type and shape, without making it anew; only the
- * stored tensor is to be prepared then.  False: it cannot be done. */
+/* Makes a prepared view one of another tensor of the same type and shape, without making it anew; the stored
+ * tensor is to be prepared then, and the view after it.  False: it cannot be done. */
 bool tn_view_rebind(tn_view *v, const tn_tensor *tensor);
 
 /* What quantizing did to blocks that were made while the view was prepared. */

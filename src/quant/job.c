@@ -113,10 +113,15 @@ void tn_result_free(result *f)
     *f = (result){ 0 };
 }
 
+static uint64_t groups_of(const tn_scaled_plan *p)
+{
+    return p->outer * p->tiles_down * p->tiles_across * p->inner;
+}
+
 static tn_status set_groups(job *j, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
-    uint64_t tiles = p->outer * p->tiles_down * p->tiles_across * p->inner, bytes;
+    uint64_t tiles = groups_of(p), bytes;
     if (tn_scaled_pieces(p) == 1)
         return TN_OK;
     j->groups = tn_mul_u64(tiles, sizeof *j->groups, &bytes) && bytes <= SIZE_MAX
@@ -257,6 +262,19 @@ static void clear_parts(const job *j)
         if (field->data && field->bits < 8 && !item_clears)
             memset(field->data, 0, (size_t)field->nbytes);
     }
+}
+
+bool tn_job_restart(job *j)
+{
+    if (j->state || j->plan.d->is_affine)
+        return false;
+    j->tensor_scale = 1;
+    j->tscale = 0;
+    j->range = (tn_tile_range){ 0 };
+    if (j->groups)
+        memset(j->groups, 0, (size_t)groups_of(&j->plan) * sizeof *j->groups);
+    clear_parts(j);
+    return true;
 }
 
 tn_status tn_scaled_job_new(const tn_scaled_work *work, job **out, tn_error *err)

@@ -94,6 +94,10 @@ typedef struct tn_scaled_job {
 tn_status tn_scaled_job_new(const tn_scaled_work *work, tn_scaled_job **job, tn_error *err);
 void      tn_scaled_job_free(tn_scaled_job *job);       /* NULL is allowed */
 
+/* Forgets all values, so that it can be prepared for others of the same shape and place.  False: it
+ * cannot. */
+bool      tn_job_restart(tn_scaled_job *job);
+
 /* Allocate memory for this job.  Scratch and result begin as zeros and may be reused by other jobs. */
 tn_status tn_scratch_fit(const tn_scaled_job *job, tn_scaled_scratch *scratch, tn_error *err);
 void      tn_scratch_free(tn_scaled_scratch *scratch);

@@ -161,6 +161,27 @@ tn_status tn_scale_tally_new(const tn_affine *affine, const tn_quantize_options 
     return TN_OK;
 }
 
+void tn_scale_tally_restart(tn_scale_tally *t)
+{
+    size_t count = (size_t)t->index.count, n = count ? count : 1;
+    memset(t->low, 0, n * sizeof *t->low);
+    memset(t->high, 0, n * sizeof *t->high);
+    if (t->wants) {
+        memset(t->wanted, 0, n * t->wants * sizeof *t->wanted);
+        memset(t->bins, 0, n * t->wants * (sizeof *t->bins << t->bits));
+    }
+    if (t->has_trials)
+        tn_scale_trials_restart(&t->trials);
+    t->elements = 0;
+    t->found = 0;
+    t->trying = false;
+}
+
+uint64_t tn_scale_tally_bytes(const tn_scale_tally *t)
+{
+    return t->bytes;
+}
+
 void tn_scale_tally_free(tn_scale_tally *t)
 {
     if (!t)
@@ -584,10 +605,26 @@ static tn_status end_item(void *context, uint64_t item, unsigned slot, tn_error 
     return s->source->done ? s->source->done(s->source->context, item, slot, err) : TN_OK;
 }
 
+/* By the calling thread, as a pool would. */
+static tn_status run_alone(search *s, tn_error *err)
+{
+    tn_status status = TN_OK;
+    tn_fenv callers;
+    tn_fenv_enter(&callers);
+    for (uint64_t i = 0; i < s->source->items && !status; i++) {
+        status = add_item(s, i, (tn_pool_use){ 0 }, err);
+        if (!status)
+            status = end_item(s, i, 0, err);
+    }
+    tn_fenv_leave(&callers);
+    return status;
+}
+
 /* Runs one pass.  *again: one more is needed. */
 static tn_status run_pass(search *s, bool *again, tn_error *err)
 {
-    TN_TRY(tn_pool_run(s->pool, s->source->items, &(tn_ordered){ add_item, end_item, s }, err));
+    const tn_ordered task = { add_item, end_item, s };
+    TN_TRY(s->pool ? tn_pool_run(s->pool, s->source->items, &task, err) : run_alone(s, err));
     for (unsigned i = 1; i < s->jobs; i++)
         tn_scale_tally_join(s->tallies[0], s->tallies[i]);
     *again = tn_scale_tally_more(s->tallies[0]);
@@ -613,10 +650,10 @@ tn_status tn_scale_search(tn_scale_tally *tally, const tn_scale_source *source, 
     search s = { .source = source };
     bool again = true;
     s.jobs = threads_for(&s, jobs, (size_t)tally->bytes);
-    s.tallies = calloc(s.jobs, sizeof *s.tallies);
+    s.tallies = s.jobs > 1 ? calloc(s.jobs, sizeof *s.tallies) : &tally;
     TN_NEED(s.tallies, err);
     s.tallies[0] = tally;
-    tn_status status = tn_pool_new(s.jobs, &s.pool, err);
+    tn_status status = s.jobs > 1 ? tn_pool_new(s.jobs, &s.pool, err) : TN_OK;
     for (unsigned i = 1; i < s.jobs && status == TN_OK; i++)
         status = tn_scale_tally_new(&tally->affine, &tally->options, tally->from->dtype, tally->index,
                                     &s.tallies[i], err);
@@ -625,6 +662,7 @@ tn_status tn_scale_search(tn_scale_tally *tally, const tn_scale_source *source, 
     tn_pool_free(s.pool);
     for (unsigned i = 1; i < s.jobs; i++)
         tn_scale_tally_free(s.tallies[i]);
-    free(s.tallies);
+    if (s.jobs > 1)
+        free(s.tallies);
     return status;
 }

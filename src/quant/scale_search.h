@@ -28,6 +28,9 @@ bool      tn_scale_tally_more(tn_scale_tally *all);
 /* Prepares the tally of another thread for the next pass. */
 void      tn_scale_tally_again(tn_scale_tally *one, const tn_scale_tally *all);
 void      tn_scale_tally_scales(const tn_scale_tally *all, float *scale, int32_t *zero);
+/* Forgets all values. */
+void      tn_scale_tally_restart(tn_scale_tally *tally);
+uint64_t  tn_scale_tally_bytes(const tn_scale_tally *tally);
 void      tn_scale_tally_free(tn_scale_tally *tally);
 
 /* A source of values, divided into items. */

@@ -36,6 +36,16 @@ static tn_dtype container_of(const tn_affine *a)
     return bits > 8 ? TN_INT16 : TN_INT8;
 }
 
+void tn_scale_trials_restart(tn_scale_trials *s)
+{
+    s->tried = 1;
+    for (size_t i = 0; i < s->items; i++)
+        s->scale[i] = 1;
+    if (s->zero)
+        memset(s->zero, 0, s->items * sizeof *s->zero);
+    memset(s->sum, 0, s->items * sizeof *s->sum);
+}
+
 tn_status tn_scale_trials_init(tn_scale_trials *s, const tn_affine *affine,
                                const tn_quantize_options *options, const int64_t range[2],
                                tn_scale_index index, tn_error *err)
@@ -49,15 +59,14 @@ tn_status tn_scale_trials_init(tn_scale_trials *s, const tn_affine *affine,
     s->kernels = tn_quant_kernels_get();
     s->bits = tn_dtype_get(affine->codes)->bits;
     s->trials = tn_scale_trials_of(affine, o.rule);
-    s->tried = 1;
     size_t count = (size_t)index.count, all = (count ? count : 1) * s->trials;
+    s->items = all;
     s->scale = malloc(all * sizeof *s->scale);
-    s->zero = affine->symmetric ? NULL : calloc(all, sizeof *s->zero);
-    s->sum = calloc(all, sizeof *s->sum);
+    s->zero = affine->symmetric ? NULL : malloc(all * sizeof *s->zero);
+    s->sum = malloc(all * sizeof *s->sum);
     if (!s->scale || !s->sum || (!affine->symmetric && !s->zero))
         return tn_fail_nomem(err);
-    for (size_t i = 0; i < all; i++)
-        s->scale[i] = 1;
+    tn_scale_trials_restart(s);
     const tn_affine_task task = { .affine = &a, .values = TN_FLOAT32, .index = index, .scale = s->scale,
                                   .zero = s->zero, .options = &o };
     return tn_affine_plan_make(&s->plan, &task, err);

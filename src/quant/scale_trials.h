@@ -20,6 +20,7 @@ typedef struct tn_scale_trials {
     const tn_quant_kernels *kernels;
     unsigned      trials;       /* per scale; 1: nothing to compare */
     unsigned      tried;        /* the first ones, which can be the best */
+    size_t        items;        /* of the arrays: trials, of each scale */
     float        *scale;        /* [trials][count]; the first row is the result */
     int32_t      *zero;         /* [trials][count]; NULL: symmetric codes */
     uint64_t     *sum;          /* [trials][count]: squared errors */
@@ -35,6 +36,7 @@ size_t tn_scale_trials_bytes(const tn_affine *affine, tn_scale_rule rule);
 tn_status tn_scale_trials_init(tn_scale_trials *trials, const tn_affine *affine,
                                const tn_quantize_options *options, const int64_t range[2],
                                tn_scale_index index, tn_error *err);
+void      tn_scale_trials_restart(tn_scale_trials *trials);         /* as it was after init */
 void      tn_scale_trials_free(tn_scale_trials *trials);
 
 /* Sets the trials of scale i to powers of two.  The first one is the smallest that

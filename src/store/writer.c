@@ -281,6 +281,39 @@ static bool encoded_whole(const tn_out_entry *e)
     return is_encoded(e) && e->nbytes <= TN_ENCODE_WHOLE_MAX;
 }
 
+/* ---- neighbours that are written together ---- */
+
+enum { GATHERED = 1 << 18 };    /* bytes at most */
+
+static tn_status write_gathered(tn_writer *w, tn_error *err)
+{
+    size_t n = w->gathered.size;
+    w->gathered.size = 0;
+    TN_NEED(!w->gathered.bad, err);
+    return n ? tn_writer_put(w, w->gathered_file, w->gathered_at, w->gathered.data, n, err) : TN_OK;
+}
+
+/* The data of many entries is small, such as scales; what is between them is padding. */
+static tn_status put_stored(tn_writer *w, uint32_t file, uint64_t at, const void *data, size_t n,
+                            tn_error *err)
+{
+    tn_buf *b = &w->gathered;
+    uint64_t end = w->gathered_at + b->size, gap = w->appends ? w->options.align : 1;
+    bool joins = b->size && file == w->gathered_file && at >= end && at - end < gap &&
+                 n <= GATHERED && at - end + n <= GATHERED - b->size;
+    if (joins) {
+        tn_buf_fill(b, 0, (size_t)(at - end));
+    } else {
+        TN_TRY(write_gathered(w, err));
+        w->gathered_file = file;
+        w->gathered_at = at;
+    }
+    if (!w->gathers || n > GATHERED)
+        return tn_writer_put(w, file, at, data, n, err);
+    tn_buf_put(b, data, n);
+    return b->bad ? tn_fail_nomem(err) : TN_OK;
+}
+
 /* Appends stored bytes to the current entry. */
 static tn_status append_stored(void *context, const void *data, size_t n, tn_error *err)
 {
@@ -292,7 +325,7 @@ static tn_status append_stored(void *context, const void *data, size_t n, tn_err
         e->size += n;
         return tn_spill_append(w->late, data, n, err);
     }
-    tn_status status = tn_writer_put(w, e->file, e->offset + e->size, data, n, err);
+    tn_status status = put_stored(w, e->file, e->offset + e->size, data, n, err);
     e->size += n;
     if (w->files[e->file].end < e->offset + e->size)
         w->files[e->file].end = e->offset + e->size;
@@ -461,6 +494,7 @@ static tn_status write_tied(tn_writer *w, tn_out_entry *e, tn_error *err)
         e->offset = from->offset;
         e->size = from->size;
     } else {
+        TN_TRY(write_gathered(w, err));
         tn_status status = tn_writer_place(w, (size_t)(e - w->entries), from->size, err);
         if (!status && !w->dry_run && from->size)      /* nothing may lie behind the end of the file as yet */
             status = copy_written(w, from, e, err);
@@ -481,8 +515,6 @@ static tn_status incomplete(const tn_writer *w, size_t entry, tn_error *err)
 static tn_status complete_entry(tn_writer *w, size_t entry, tn_error *err)
 {
     tn_out_entry *e = &w->entries[entry];
-    if (e->done)
-        return TN_OK;
     if (e->tied != TN_NOT_TIED)
         return write_tied(w, e, err);
     if (w->dry_run) {
@@ -504,8 +536,13 @@ tn_status tn_writer_seal(tn_writer *w, tn_error *err)
     tn_status status = tn_writer_plan(w, err);
     if (!status && w->current != SIZE_MAX)
         status = tn_in_tensor(incomplete(w, w->current, err), w->entries[w->current].name, err);
+    w->gathers = true;
     for (size_t i = 0; i < w->count && !status; i++)
-        status = tn_in_tensor(complete_entry(w, i, err), w->entries[i].name, err);
+        if (!w->entries[i].done)
+            status = tn_in_tensor(complete_entry(w, i, err), w->entries[i].name, err);
+    w->gathers = false;
+    if (!status)
+        status = write_gathered(w, err);
     return tn_writer_settle(w, status ? status : w->format->finish(w, err), err);
 }
 
@@ -538,6 +575,7 @@ void tn_writer_abandon(tn_writer *w)
     tn_hash_free(&w->hash);
     tn_codec_free(&w->encoder);
     tn_buf_free(&w->whole);
+    tn_buf_free(&w->gathered);
     free(w->swapped);
     free(w->files);
     free(w->entries);

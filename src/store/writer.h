@@ -96,6 +96,10 @@ struct tn_writer {
     tn_hash  hash;
     tn_codec_state encoder;
     tn_buf   whole;             /* small parts to be compressed, until complete */
+    bool     gathers;           /* the writer is being finished: small neighbours are written together */
+    tn_buf   gathered;          /* those that are not written yet, and where they go */
+    uint32_t gathered_file;
+    uint64_t gathered_at;
     struct tn_spill *late;      /* where stored bytes of entries without a place go meanwhile, or NULL */
     uint8_t *swapped;           /* raw data with its bytes reversed... */
     size_t   unswapped;         /* ...after so many bytes of an incomplete element */

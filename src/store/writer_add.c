@@ -400,6 +400,14 @@ bool tn_writer_repeats(const tn_writer *w, size_t like)
            !e->more->properties;
 }
 
+/* Data that will be found for each tensor. */
+static tn_status repeat_data(tn_writer *w, tn_out_entry *e, tn_error *err)
+{
+    if (e->data)
+        TN_NEED(e->data = tn_arena_copy(&w->arena, e->data, (size_t)e->nbytes), err);
+    return TN_OK;
+}
+
 /* The names of its entries end alike. */
 static tn_status repeat_parts(tn_writer *w, size_t like, const char *name, tn_error *err)
 {
@@ -410,7 +418,9 @@ static tn_status repeat_parts(tn_writer *w, size_t like, const char *name, tn_er
         tn_out_entry e = w->entries[i];
         e.tensor = (uint32_t)w->ntensors;
         e.name = tn_arena_join(&w->arena, name, n, e.name + skip);
-        TN_TRY(e.name ? add_entry(w, &e, err) : tn_fail_nomem(err));
+        TN_NEED(e.name, err);
+        TN_TRY(repeat_data(w, &e, err));
+        TN_TRY(add_entry(w, &e, err));
     }
     w->ntensors++;
     return TN_OK;

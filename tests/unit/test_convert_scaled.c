@@ -553,6 +553,41 @@ static void nan_without_a_code_is_refused_by_its_place(void)
     tn_close(f);
 }
 
+/* Tensors of one type and shape share a plan, and a thread makes them one after the other. */
+static void tensors_of_one_shape_have_scales_of_their_own(void)
+{
+    static const char *const casts[] = {
+        "int8,per=tensor", "int8,per=channel,axis=0", "uint8,per=channel,axis=1", "fx8,frac=auto",
+        "fx8,frac=least", "int8,per=tensor,percentile=90", "nvfp4", "e4m3fn|float32_t64_t64", "int8_F",
+        "mxfp4", "int8|float32",
+    };
+    enum { EACH = COUNT / 4 };
+    simple all[4];
+    make_values();
+    for (size_t i = 0; i < 4; i++)
+        all[i] = (simple){ .name = (const char *[]){ "a", "b", "c", "d" }[i], .dtype = TN_FLOAT32, .rank = 2,
+                           .shape = { ROWS / 4, COLS }, .data = &values[(3 - i) * EACH] };
+    write_file("all.safetensors", (tn_create_options){ .replace = true }, all, 4);
+    for (size_t k = 0; k < sizeof casts / sizeof *casts; k++) {
+        must_convert("all.safetensors", k % 2 ? "codes.zt" : "codes.safetensors", (wish){ .cast = casts[k] });
+        must_convert(k % 2 ? "codes.zt" : "codes.safetensors", "together.zt", (wish){ .cast = "float32" });
+        for (size_t i = 0; i < 4; i++) {
+            write_file("one.safetensors", (tn_create_options){ .replace = true }, &all[i], 1);
+            must_convert("one.safetensors", "code.zt", (wish){ .cast = casts[k] });
+            must_convert("code.zt", "alone.zt", (wish){ .cast = "float32" });
+            tn_file *f = open_file("together.zt"), *g = open_file("alone.zt");
+            uint8_t *p = read_tensor(f, tn_file_find(f, all[i].name)),
+                    *q = read_tensor(g, tn_file_tensor(g, 0));
+            if (memcmp(p, q, EACH * sizeof *values) != 0)
+                fail_msg("%s: tensor %zu", casts[k], i);
+            free(p);
+            free(q);
+            tn_close(f);
+            tn_close(g);
+        }
+    }
+}
+
 static void a_cancelled_conversion_leaves_nothing(void)
 {
     make_values();
@@ -583,6 +618,7 @@ int main(void)
         IN_FOLDER(codes_that_are_padded_on_their_way_to_tiles_keep_their_scales),
         IN_FOLDER(damaged_values_are_found_before_they_become_codes),
         IN_FOLDER(nan_without_a_code_is_refused_by_its_place),
+        IN_FOLDER(tensors_of_one_shape_have_scales_of_their_own),
         IN_FOLDER(a_cancelled_conversion_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,10 +25,10 @@ static tn_status apply(const tn_view *v, uint64_t first, const uint8_t *in, size
     return TN_OK;
 }
 
-static bool is_steady(const tn_view *v)
+static bool renew(tn_view *v)
 {
     (void)v;
     return true;
 }
 
-const tn_step tn_step_add = { .name = "add", .describe = describe, .apply = apply, .is_steady = is_steady };
+const tn_step tn_step_add = { .name = "add", .describe = describe, .apply = apply, .renew = renew };

@@ -101,6 +101,7 @@ typedef struct quantizing {
     tn_affine_plan     *values, *before;
     uint8_t            *last[2];
     tn_refused          refused;
+    tn_scale_tally     *tally;  /* of the last search, if it takes little memory; or NULL */
     /* One of them, which describe() makes; last, because they are large: */
     tn_affine_plan      plan;
     tn_requant_plan     recode; /* of codes */
@@ -272,7 +273,10 @@ static tn_status describe_quantize(tn_view *v, const void *options, tn_error *er
 
 /* ---- the search for scales ---- */
 
-enum { SEARCH = 1 << 18 };      /* elements that a thread takes at a time */
+enum {
+    SEARCH = 1 << 18,           /* elements that a thread takes at a time */
+    KEPT = 1 << 16              /* bytes of a tally that is kept for the next tensor */
+};
 
 typedef struct searching {
     const tn_view      *values;
@@ -328,23 +332,42 @@ static bool is_read_in_order(const tn_view *v)
     return v->step == &tn_step_stored && !v->memory && !tn_part_splits(&tn_stored_tensor(v)->parts[0]);
 }
 
+static void free_tally(tn_view *v)
+{
+    quantizing *q = v->state;
+    if (q)
+        tn_scale_tally_free(q->tally);
+    if (q)
+        q->tally = NULL;
+}
+
+/* Scales that are searched for are found anew. */
+static bool renew(tn_view *v)
+{
+    v->is_prepared = false;
+    return true;
+}
+
 static tn_status find_scales(tn_view *v, const tn_preparing *p, tn_error *err)
 {
     quantizing *q = v->state;
     tn_affine affine = q->affine;
     tn_view *values = before_reorder(v->input, &affine);
     searching s = { .values = values, .p = p };
-    tn_scale_tally *tally = NULL;
     tn_scale_index index;
     s.each = is_read_in_order(values) && values->count ? values->count : SEARCH;
     const tn_scale_source source = { .add = add_item, .done = item_done, .context = &s,
                                      .items = tn_div_up_u64(values->count, s.each) };
     TN_TRY(tn_scale_index_for(values->tensor.rank, tn_view_shape(values), affine.axis, &index, err));
-    TN_TRY(tn_scale_tally_new(&affine, &q->options, values->parts[0].array.dtype, index, &tally, err));
-    tn_status status = tn_scale_search(tally, &source, tn_pool_jobs(p->pool), err);
+    if (q->tally)
+        tn_scale_tally_restart(q->tally);
+    else
+        TN_TRY(tn_scale_tally_new(&affine, &q->options, values->parts[0].array.dtype, index, &q->tally, err));
+    tn_status status = tn_scale_search(q->tally, &source, tn_pool_jobs(p->pool), err);
     if (!status)
-        tn_scale_tally_scales(tally, q->scale, q->zero);
-    tn_scale_tally_free(tally);
+        tn_scale_tally_scales(q->tally, q->scale, q->zero);
+    if (status || tn_scale_tally_bytes(q->tally) > KEPT)
+        free_tally(v);
     return status;
 }
 
@@ -380,7 +403,7 @@ bool tn_quantize_searches(const tn_view *v)
 
 const tn_step tn_step_quantize = {
     .name = "quantize", .most_parts = 3, .describe = describe_quantize, .prepare = prepare_quantize,
-    .apply = apply_quantize, .report = report,
+    .apply = apply_quantize, .report = report, .renew = renew, .free = free_tally,
 };
 
 /* ---- codes into values ---- */

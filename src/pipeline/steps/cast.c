@@ -72,11 +72,11 @@ static tn_status report(const tn_view *v, uint64_t first, const uint8_t *in, siz
     return TN_OK;
 }
 
-static bool is_steady(const tn_view *v)
+static bool renew(tn_view *v)
 {
     (void)v;
     return true;
 }
 
 const tn_step tn_step_cast = { .name = "cast", .describe = describe, .apply = apply, .report = report,
-                               .is_steady = is_steady };
+                               .renew = renew };

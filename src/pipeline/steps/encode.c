@@ -244,6 +244,8 @@ static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
     TN_TRY(tn_view_prepare(v->input, p, err));
     if (!tn_view_has_ranges(v->input))
         TN_TRY(tn_view_fill(v->input, p, err));
+    if (e->job)                 /* of another tensor: see renew() */
+        return tn_job_prepare(e->job, err);
     return e->streams ? prepare_blocks(v, e, p, err) : prepare_whole(v, e, p, err);
 }
 
@@ -314,9 +316,14 @@ static bool is_local(const tn_view *v)
            tn_scaled_pieces(&e->plan) == 1;
 }
 
-static bool is_steady(const tn_view *v)
+/* Where something is searched for, that is found anew with the memory that is there. */
+static bool renew(tn_view *v)
 {
-    return ((const encoding *)v->state)->job && is_local(v);
+    const encoding *e = v->state;
+    if (!e->job || is_local(v))
+        return e->job != NULL;
+    v->is_prepared = false;
+    return tn_job_restart(e->job);
 }
 
 static void span(const tn_view *v, uint64_t block, uint64_t *first, uint64_t *n)
@@ -349,5 +356,5 @@ const tn_datatype *tn_encode_datatype(const tn_view *v)
 
 const tn_step tn_step_encode = {
     .name = "encode", .most_parts = PARTS, .describe = describe, .prepare = prepare, .blocks = blocks,
-    .block = block, .is_local = is_local, .span = span, .is_steady = is_steady, .free = free_encoding,
+    .block = block, .is_local = is_local, .span = span, .renew = renew, .free = free_encoding,
 };
