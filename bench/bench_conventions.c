@@ -1,12 +1,13 @@
 /* bench_conventions.c - how fast quantized checkpoints of other tools become bfloat16, compared with memcpy.
  *
- *     bench-conventions FOLDER ROWS COLUMNS ROUNDS
+ *     bench-conventions FOLDER ROWS COLUMNS ROUNDS [NAME]
  *
- * For each convention a model of one weight of random codes is written to FOLDER.  With one thread, whose own
- * time counts, in turn: memcpy of the bfloat16 values, and tn_view_read() of the weight as bfloat16 into the
- * same buffer.  A line for each: its name, the datatype, GB/s of memcpy, of ours, of only reading memory, of
- * streaming stores and of the limit of this traffic, in bytes of bfloat16.  Each figure is the best of ROUNDS.
- * TENON_CPU chooses our kernels. */
+ * For each convention, or that of this name, a model of one weight of random codes is written to FOLDER.
+ * With one thread, whose own time counts, in turn: memcpy of the bfloat16 values, and tn_view_read() of the
+ * weight as bfloat16 into the same buffer.  A line for each: its name, the datatype, GB/s of memcpy, of ours, of
+ * only reading memory, of streaming stores and of the limit of this traffic, in bytes of bfloat16.  Each
+ * figure is the best of ROUNDS.  TENON_CPU chooses our kernels.
+ */
 #include "clock.h"
 #include "limits.h"
 
@@ -209,7 +210,7 @@ static void measure(const char *folder, const model *m, int rounds)
 
 int main(int argc, char **argv)
 {
-    must(argc == 5, "expected FOLDER ROWS COLUMNS ROUNDS");
+    must(argc == 5 || argc == 6, "expected FOLDER ROWS COLUMNS ROUNDS [NAME]");
     rows = atoll(argv[2]);
     columns = atoll(argv[3]);
     must(rows > 0 && columns > 0 && rows % 128 == 0 && columns % 128 == 0, "expected multiples of 128");
@@ -219,7 +220,8 @@ int main(int argc, char **argv)
         for (entry *e = models[i].entries; e < models[i].entries + ENTRIES && e->name; e++)
             if (e->bytes == state)
                 e->size = strlen(state);
-        measure(argv[1], &models[i], atoi(argv[4]));
+        if (argc == 5 || strcmp(models[i].name, argv[5]) == 0)
+            measure(argv[1], &models[i], atoi(argv[4]));
     }
     return 0;
 }

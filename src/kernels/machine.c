@@ -21,7 +21,7 @@
 #define EACH_TABLE(X)                             \
     X(tn_block_kernels, blocks, AVX_NEON, NONE)   \
     X(tn_cast_kernels, cast, AVX_NEON, CHOOSE)    \
-    X(tn_lookup_kernels, lookup, AVX2, NONE)      \
+    X(tn_lookup_kernels, lookup, VBMI, NONE)      \
     X(tn_quant_kernels, quantize, AVX, NONE)      \
     X(tn_reorder_kernels, reorder, VBMI, CHOOSE)  \
     X(tn_rotate_kernels, rotate, AVX, NONE)       \

@@ -59,11 +59,13 @@ static bool check_fours_to_bf16(const tn_lookup_kernels *k, const tn_lookup_kern
     static const float odd[] = { 1, -0.37f, 0, 3e38f, 1e-44f, INFINITY, NAN, 0x1.01p0f };
     float number[16], scale[8], shift[8];
     bool good = true;
-    for (unsigned i = 0; i < 400; i++) {
-        size_t tiles = (size_t)below(9), each = 16 * (1 + (size_t)below(4)), n = tiles * each;
+    for (unsigned i = 0; i < 2000; i++) {
+        size_t tiles = (size_t)below(9), each = 16 * (1 + (size_t)below(i % 2 ? 4 : 1)), n = tiles * each;
         const uint8_t *in = fill(n / 2);
         for (unsigned t = 0; t < 16; t++)
             number[t] = i % 3 ? (float)t : (float)below(2000) / 1000 - 1;
+        for (unsigned t = 8; t < 16 && i % 9 == 0; t++)         /* those of a float with a sign */
+            number[t] = -number[t - 8];
         for (unsigned t = 0; t < 8; t++) {
             scale[t] = i % 5 ? (float)below(2000) / 999 - 1 : odd[below(8)];
             shift[t] = i % 7 ? (float)below(16) : odd[below(8)];
@@ -80,7 +82,8 @@ static bool check_fours_to_bf16(const tn_lookup_kernels *k, const tn_lookup_kern
 static bool check_e4m3(const tn_lookup_kernels *k, const tn_lookup_kernels *definition)
 {
     static const float scales[] = { 1, -0.37f, 0, 3e38f, 1e-44f, INFINITY, NAN, 0x1.01p0f, 0x1.fffffep118f,
-                                    -0x1p119f, 0x1p-125f, -0x1.8p-120f };
+                                    -0x1p119f, 0x1p-125f, -0x1.8p-120f, 0x1p100f,
+                                    -0x1.000002p100f, -0x1p-100f, 0x1.fffffep-101f, 0x1.fdfdfep-7f };
     const size_t count = sizeof scales / sizeof *scales;
     bool good = true;
     for (unsigned i = 0; i <= MOST + 200; i++) {

@@ -111,10 +111,60 @@ INLINE void put_32(uint8_t *y, __m128i bytes, const bytes_of_values *t, bool hig
     _mm256_storeu_si256((void *)(y + 32), _mm256_permute2x128_si256(even, odd, 0x31));
 }
 
+/* ---- two tiles of 16 values, of numbers that differ from the first 8 by their sign ---- */
+
+static bool is_symmetric(const tn_lookup_values *v)
+{
+    bool same = !v->shift;
+    for (unsigned i = 0; i < 8; i++)
+        same &= isfinite(v->number[i]) && v->number[8 + i] == -v->number[i] &&
+                !signbit(v->number[8 + i]) != !signbit(v->number[i]);
+    return same;
+}
+
+/* Eight numbers times a finite scale, which are never NaN, in the low halves. */
+INLINE __m256i eight_products(const tn_lookup_values *v, size_t tile)
+{
+    const __m256 number = _mm256_loadu_ps(v->number);
+    const __m256i bits = _mm256_castps_si256(_mm256_mul_ps(number, _mm256_set1_ps(v->scale[tile])));
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+}
+
+/* A table of each tile in its half: the low bytes of 8 numbers, and their high bytes. */
+INLINE __m256i two_tables(const tn_lookup_values *v, size_t tile)
+{
+    __m256i words = _mm256_packus_epi32(eight_products(v, tile), eight_products(v, tile + 1));
+    words = _mm256_permute4x64_epi64(words, _MM_SHUFFLE(3, 1, 2, 0));
+    return _mm256_packus_epi16(_mm256_and_si256(words, _mm256_set1_epi16(255)), _mm256_srli_epi16(words, 8));
+}
+
+INLINE void put_two(uint8_t *y, __m128i bytes, __m256i tables, bool high_first)
+{
+    const __m128i mask = _mm_set1_epi8(15);
+    __m128i low = _mm_and_si128(bytes, mask), high = _mm_and_si128(_mm_srli_epi16(bytes, 4), mask);
+    __m128i first = high_first ? high : low, second = high_first ? low : high;
+    __m256i codes = _mm256_set_m128i(_mm_unpackhi_epi8(first, second), _mm_unpacklo_epi8(first, second));
+    __m256i eight = _mm256_set1_epi8(8), sign = _mm256_slli_epi16(_mm256_and_si256(codes, eight), 4);
+    __m256i a = _mm256_shuffle_epi8(tables, _mm256_andnot_si256(eight, codes));
+    __m256i b = _mm256_xor_si256(_mm256_shuffle_epi8(tables, _mm256_or_si256(codes, eight)), sign);
+    __m256i even = _mm256_unpacklo_epi8(a, b), odd = _mm256_unpackhi_epi8(a, b);
+    _mm256_storeu_si256((void *)y, _mm256_permute2x128_si256(even, odd, 0x20));
+    _mm256_storeu_si256((void *)(y + 32), _mm256_permute2x128_si256(even, odd, 0x31));
+}
+
 INLINE void tiles_to_bf16(uint8_t *restrict y, const uint8_t *restrict packed, size_t tiles, size_t each,
                           const tn_lookup_values *values, bool high_first)
 {
+    const bool in_pairs = each == 16 && is_symmetric(values);
     for (size_t t = 0; t < tiles; t++) {
+        if (in_pairs && t + 2 <= tiles && isfinite(values->scale[t]) && isfinite(values->scale[t + 1])) {
+            put_two(y, _mm_loadu_si128((const void *)packed), two_tables(values, t), high_first);
+            y += 64;
+            packed += 16;
+            t++;
+            continue;
+        }
         const bytes_of_values table = table_of(values, t);
         size_t i = 0;
         for (; i + 32 <= each; i += 32, y += 64, packed += 16)
@@ -133,32 +183,38 @@ static void fours_to_bf16_avx2(uint8_t *restrict y, const uint8_t *restrict pack
         tiles_to_bf16(y, packed, tiles, each, values, false);
 }
 
-/* Eight values that are not NaN, in the low halves. */
-INLINE __m256i eight_finite(__m128i halves, __m256 scale)
-{
-    const __m256i one = _mm256_set1_epi32(1);
-    __m256i bits = _mm256_castps_si256(_mm256_mul_ps(_mm256_cvtph_ps(halves), scale));
-    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), one);
-    return _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
-}
+/* ---- float8_e4m3fn ---- */
 
-/* Exponent and mantissa are where float16 has its own, which makes 2^-8 of the value: the scale makes it
- * up, and the product is the same.  So the exponent of the scale has a limit. */
+/* Codes 0 to 15 stand for 0 to 15 times 2^-9.  Any other magnitude has the mantissa of one from 8 to 15 and a
+ * larger exponent: the product has it too, because it is far from both ends of the range.  So 16 products are
+ * made and looked up, and the difference of the codes is added where bfloat16 has its exponent. */
 static void e4m3_to_bf16_avx2(uint8_t *restrict y, const uint8_t *restrict codes, size_t n, float scale)
 {
-    const __m256 scales = _mm256_set1_ps(scale * 0x1p8f);
-    const __m256i magnitudes = _mm256_set1_epi16(0x7f), nan = _mm256_set1_epi16(0x7fc0);
-    const size_t whole = fabsf(scale) < 0x1p119f ? n / 16 * 16 : 0;
+    static const float first[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+    const float scales = scale * 0x1p-9f;
+    const tn_lookup_values values = { .number = first, .scale = &scales };
+    const bytes_of_values t = table_of(&values, 0);
+    const __m256i ones = _mm256_set1_epi8(0x7f), zero = _mm256_setzero_si256();
+    const size_t whole = tn_lookup_adds_exponents(scale) ? n / 32 * 32 : 0;
     size_t i = 0;
-    for (; i < whole; i += 16) {
-        __m256i wide = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(codes + i)));
-        __m256i is_nan = _mm256_cmpeq_epi16(_mm256_and_si256(wide, magnitudes), magnitudes);
-        __m256i half = _mm256_srai_epi16(_mm256_slli_epi16(wide, 8), 1);
-        half = _mm256_and_si256(half, _mm256_set1_epi16((short)0xbfff));
-        __m256i a = eight_finite(_mm256_castsi256_si128(half), scales);
-        __m256i b = eight_finite(_mm256_extracti128_si256(half, 1), scales);
-        __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), _MM_SHUFFLE(3, 1, 2, 0));
-        _mm256_storeu_si256((void *)(y + 2 * i), _mm256_blendv_epi8(both, nan, is_nan));
+    for (; i < whole; i += 32) {
+        const __m256i code = _mm256_loadu_si256((const void *)(codes + i));
+        const __m256i size = _mm256_and_si256(code, ones);
+        __m256i index = _mm256_or_si256(_mm256_and_si256(code, _mm256_set1_epi8(7)), _mm256_set1_epi8(8));
+        index = _mm256_min_epu8(size, index);
+        const __m256i low = _mm256_shuffle_epi8(t.low, index), more = _mm256_sub_epi8(size, index);
+        __m256i high = _mm256_xor_si256(_mm256_shuffle_epi8(t.high, index), _mm256_xor_si256(code, size));
+        __m256i a = _mm256_slli_epi16(_mm256_unpacklo_epi8(more, zero), 4);
+        __m256i b = _mm256_slli_epi16(_mm256_unpackhi_epi8(more, zero), 4);
+        a = _mm256_add_epi16(a, _mm256_unpacklo_epi8(low, high));
+        b = _mm256_add_epi16(b, _mm256_unpackhi_epi8(low, high));
+        const __m256i is_nan = _mm256_cmpeq_epi8(size, ones), nan = _mm256_set1_epi16(0x7fc0);
+        if (_mm256_movemask_epi8(is_nan)) {
+            a = _mm256_blendv_epi8(a, nan, _mm256_unpacklo_epi8(is_nan, is_nan));
+            b = _mm256_blendv_epi8(b, nan, _mm256_unpackhi_epi8(is_nan, is_nan));
+        }
+        _mm256_storeu_si256((void *)(y + 2 * i), _mm256_permute2x128_si256(a, b, 0x20));
+        _mm256_storeu_si256((void *)(y + 2 * i + 32), _mm256_permute2x128_si256(a, b, 0x31));
     }
     tn_lookup_e4m3_scalar(y + 2 * i, codes + i, n - i, scale);
 }

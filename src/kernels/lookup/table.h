@@ -5,6 +5,8 @@
 #ifndef TN_KERNELS_LOOKUP_TABLE_H
 #define TN_KERNELS_LOOKUP_TABLE_H
 
+#include <math.h>
+
 #include "kernels/level.h"
 
 /* What codes of 4 bits stand for: number[code] * scale, or that minus a shift, or (number[code] - shift) *
@@ -40,6 +42,13 @@ typedef struct tn_lookup_kernels {
 } tn_lookup_kernels;
 
 TN_KERNEL_TABLE(tn_lookup_kernels);
+
+/* Whether products of float8_e4m3fn and this scale, at least 2^-9 and less than 2^9 times it, are normal
+ * numbers in bfloat16: their exponents are sums. */
+static inline bool tn_lookup_adds_exponents(float scale)
+{
+    return fabsf(scale) >= 0x1p-100f && fabsf(scale) <= 0x1p100f;
+}
 
 /* The scalar level, which the others use for remaining elements. */
 void tn_lookup_fours_scalar(float *restrict y, const uint8_t *restrict packed, size_t n,
