@@ -135,7 +135,7 @@ static tn_status make_run(reading *r, uint64_t *from, uint64_t end, tn_error *er
     const tn_view *v = r->view;
     bool is_made = v && !v->memory && v->step == &tn_step_decode && r->bits % 8 == 0 && *from % 8 == 0;
     while (is_made && *from < end) {
-        uint64_t n = tn_min_u64(end - *from, TN_WINDOW / r->bits * 8);
+        uint64_t n = tn_min_u64(end - *from, tn_view_block_elements(v));
         TN_TRY(v->step->make(v, *from, (size_t)n, r->worker, r->to + tn_packed_byte(r->done, r->bits), err));
         r->done += n;
         *from += n;

@@ -1,6 +1,7 @@
 /* store/gather.c - reading strided elements of a file as dense ones. */
 #include "store/gather.h"
 #include "base/checked.h"
+#include "quant/moved_codes.h"
 #include "store/columns.h"
 #include "tensor/code.h"
 
@@ -118,59 +119,21 @@ static void copy_runs(const gathering *w, const box *b, uint64_t at, uint64_t to
                   (size_t)b->axes[1].extent);
 }
 
-/* A matrix of words whose columns become rows: four by four, so that each cache line is written once or
- * twice. */
-typedef uint32_t words __attribute__((vector_size(16)));
-
-static void turn_four(uint8_t *out, size_t to, const uint8_t *in, size_t step)
+/* A matrix whose columns become rows. */
+static void turn(const gathering *w, const box *b, const uint8_t *in)
 {
-    words from[4];
-    for (unsigned i = 0; i < 4; i++)
-        memcpy(&from[i], in + i * step, sizeof from[i]);
-    const words a = __builtin_shufflevector(from[0], from[1], 0, 4, 1, 5);
-    const words b = __builtin_shufflevector(from[2], from[3], 0, 4, 1, 5);
-    const words c = __builtin_shufflevector(from[0], from[1], 2, 6, 3, 7);
-    const words d = __builtin_shufflevector(from[2], from[3], 2, 6, 3, 7);
-    const words rows[] = {
-        __builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7),
-        __builtin_shufflevector(c, d, 0, 1, 4, 5), __builtin_shufflevector(c, d, 2, 3, 6, 7)
-    };
-    for (unsigned i = 0; i < 4; i++)
-        memcpy(out + i * to, &rows[i], sizeof rows[i]);
-}
-
-/* A few rows and columns, which take whole cache lines of both. */
-static void turn_tile(uint8_t *out, size_t to, const uint8_t *in, size_t step, size_t rows, size_t columns)
-{
-    const size_t size = sizeof(uint32_t);
-    size_t c = 0;
-    for (; c + 4 <= columns; c += 4) {
-        size_t r = 0;
-        for (; r + 4 <= rows; r += 4)
-            turn_four(out + c * to + r * size, to, in + r * step + c * size, step);
-        for (; r < rows; r++)
-            tn_copy_apart(out + c * to + r * size, to, in + r * step + c * size, size, size, 4);
-    }
-    for (; c < columns; c++)
-        tn_copy_apart(out + c * to, size, in + c * size, step, size, rows);
-}
-
-static void turn_words(const gathering *w, const box *b, const uint8_t *in)
-{
-    enum { TILE = 16 };
-    const size_t size = sizeof(uint32_t), columns = (size_t)b->axes[0].extent,
-                 rows = (size_t)b->axes[1].extent;
-    const size_t to = (size_t)b->axes[0].to * size, step = (size_t)b->axes[1].step * size;
-    uint8_t *out = w->out + b->to * size;
-    for (size_t c = 0; c < columns; c += TILE)
-        for (size_t r = 0; r < rows; r += TILE)
-            turn_tile(out + c * to + r * size, to, in + r * step + c * size, step,
-                      rows - r < TILE ? rows - r : TILE, columns - c < TILE ? columns - c : TILE);
+    const size_t size = w->bits / 8;
+    const tn_turned matrix = { .size = size, .rows = (size_t)b->axes[1].extent,
+                               .columns = (size_t)b->axes[0].extent,
+                               .in_step = (size_t)b->axes[1].step * size,
+                               .out_step = (size_t)b->axes[0].to * size };
+    tn_matrix_turn(w->out + b->to * size, in, &matrix);
 }
 
 static bool is_turned(const gathering *w, const box *b)
 {
-    return b->rank == 2 && w->bits == 32 && b->axes[0].step == 1 && b->axes[1].to == 1;
+    bool is_plain = w->bits == 8 || w->bits == 16 || w->bits == 32 || w->bits == 64;
+    return b->rank == 2 && is_plain && b->axes[0].step == 1 && b->axes[1].to == 1;
 }
 
 static void copy_lines(const gathering *w, const box *b, const uint8_t *from, uint64_t begin)
@@ -179,7 +142,7 @@ static void copy_lines(const gathering *w, const box *b, const uint8_t *from, ui
     bool runs = b->rank > 1 && w->bits % 8 == 0 && b->axes[0].step == 1 && b->axes[0].to == 1;
     uint32_t i;
     if (is_turned(w, b)) {
-        turn_words(w, b, from + (at * sizeof(uint32_t) - begin));
+        turn(w, b, from + (at * (w->bits / 8) - begin));
         return;
     }
     memset(index, 0, b->rank * sizeof *index);

@@ -58,6 +58,8 @@ static tn_status load_part(tn_loading *l, tn_loaded *loaded, uint32_t k, tn_erro
     const tn_part *from = &l->tensor->parts[k];
     tn_part *p = &loaded->parts[k];
     TN_TRY(tn_part_readable(l->tensor, from, err));
+    if (from == l->without)
+        return TN_OK;
     if (p->data || !p->nbytes) {
         p->data = p->data ? p->data : "";
         return tn_load_check(l, from, err);

@@ -10,6 +10,7 @@ typedef struct tn_loading {
     const tn_file   *in;
     const tn_tensor *tensor;
     const char      *beside;    /* for spills: see tn_spill_make() */
+    const tn_part   *without;   /* this part stays where it is; or NULL */
     uint64_t         limit;     /* decoded bytes of one part; 0: the file's limit, see tn_open_options */
     /* called now and then: may cancel; may be NULL */
     tn_status      (*tick)(void *context, tn_error *err);

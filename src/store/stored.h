@@ -21,6 +21,11 @@ typedef struct tn_derive {
      * checksums of the other parts were checked. */
     tn_status (*next)(void *state, uint8_t *out, size_t cap, size_t *n, tn_error *err);
     void      (*close)(void *state);
+    /* Makes lines [first, first + n), each of `line` bytes, alone, in any thread.  `scratch` has room for one
+     * line more.  NULL: the part can only be read in order. */
+    tn_status (*lines)(const tn_file *file, const tn_part *part, uint64_t first, uint64_t n, uint8_t *scratch,
+                       uint8_t *out, tn_error *err);
+    uint64_t    line;
 } tn_derive;
 
 typedef struct tn_stored_more {

@@ -84,6 +84,11 @@ static tn_status put_row(tn_line_state *s, const code_row *r, uint8_t *out, tn_e
         pack_row(how, r, out);
         return TN_OK;
     }
+    if (how->width == 1 && !how->is_symmetric) {
+        for (size_t i = 0; i < how->columns; i++)
+            out[i] = (uint8_t)((int32_t)code_at(r, i) + how->add);
+        return TN_OK;
+    }
     for (size_t i = 0; i < how->columns; i++) {
         uint32_t code = code_at(r, i);
         int16_t value = (int16_t)((int32_t)code + how->add);

@@ -91,7 +91,7 @@ static bool use_gptq_data(tn_unpacking *u, const packed_matrix *m)
     const tn_input words = { u->from[QWEIGHT], true };
     size_t bytes = (size_t)u->from[QWEIGHT]->shape[0] * 4;
     const tn_lines how = { .fill = fill_words, .size = bytes, .count = (uint64_t)m->rows,
-                           .columns = (uint64_t)m->columns };
+                           .columns = (uint64_t)m->columns, .is_alone = true, .is_copy = true };
     return tn_unpack_lines(u, "data", &how, &words, 1);
 }
 
@@ -137,7 +137,7 @@ bool tn_unpack_awq(tn_unpacking *u)
                         .rows = u->from[SCALES]->shape[1] };
     const tn_input data = { words, true };
     tn_lines how = { .order = awq_order, .columns = (uint64_t)m.columns, .rows = (uint64_t)m.rows,
-                     .words = (uint64_t)words->shape[1], .bits = 4 };
+                     .words = (uint64_t)words->shape[1], .bits = 4, .is_alone = true };
     return tn_unpack_rename(u, ".weight") && find_group(u, &m) && has_shapes(u, &m) &&
            choose_datatype(u, &m) && tn_unpack_across(u, &how) &&
            tn_unpack_lines(u, "data", &how, &data, 1) &&

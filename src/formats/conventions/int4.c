@@ -31,7 +31,7 @@ bool tn_unpack_int4_awq(tn_unpacking *u)
     const tn_input input = { codes, false };
     const tn_lines how = { .fill = fill_two, .columns = (uint64_t)codes->shape[1],
                            .size = (size_t)codes->shape[1], .scratch = (size_t)codes->shape[1],
-                           .count = (uint64_t)codes->shape[0] };
+                           .count = (uint64_t)codes->shape[0], .is_alone = true };
     u->rank = 2;
     u->shape[0] = scale->shape[0];
     u->shape[1] = codes->shape[1];

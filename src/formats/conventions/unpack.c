@@ -2,6 +2,7 @@
 #include "formats/conventions/unpack.h"
 #include "base/error.h"
 #include "store/forms.h"
+#include "store/gather.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
 
@@ -317,6 +318,46 @@ static tn_status next_lines(void *state, uint8_t *out, size_t cap, size_t *n, tn
     return status && s->tensor ? tn_in_tensor(status, s->tensor->name, err) : status;
 }
 
+/* ---- any lines ---- */
+
+/* Bytes of an input that is mapped, as it is or transposed.  The buffer for others is not needed. */
+static tn_status get_input(const tn_file *file, const tn_part *p, uint64_t from, uint64_t n, uint8_t *scratch,
+                           tn_error *err)
+{
+    const tn_stored *stored = tn_stored_of(p);
+    const tn_source *source = file->shards[stored->shard].source;
+    const int64_t *stride = tn_stored_more_of(p)->stride;
+    const unsigned bits = tn_dtype_get(p->array.dtype)->bits;
+    if (!stride)
+        return tn_source_read(source, stored->offset + from, scratch, (size_t)n, err);
+    uint8_t few[64];
+    const tn_gather gather = { source, stored->offset, few, sizeof few };
+    const tn_grid grid = { bits, p->array.rank, p->array.shape, stride };
+    return tn_gather_elements(&gather, &grid, from / (bits / 8), n / (bits / 8), scratch, err);
+}
+
+static tn_status make_some(const tn_file *file, const tn_part *part, uint64_t first, uint64_t n,
+                           uint8_t *scratch, uint8_t *out, tn_error *err)
+{
+    const tn_lines *how = (const tn_lines *)tn_stored_more_of(part)->derive;
+    const tn_part *from = &tn_stored_more_of(part)->from[0];
+    const uint64_t size = n * how->size;
+    tn_line_state s = { .how = how, .part = part, .number = first, .scratch = scratch + size };
+    s.in[0].bytes = scratch;
+    s.in[0].left = (size_t)size;
+    TN_TRY(get_input(file, from, first * how->size, size, how->is_copy ? out : scratch, err));
+    for (uint64_t i = 0; i < n && !how->is_copy; i++)
+        TN_TRY(fill_line(&s, out + i * how->size, err));
+    return TN_OK;
+}
+
+/* Whether lines can be made alone: the input is mapped, in the host's order, and has no checksum. */
+static bool is_alone(const tn_lines *how, const tn_tensor *entry, const tn_part *from)
+{
+    return how->is_alone && entry->parts[0].data && tn_stored_of(from)->size && tn_swap_unit(from) == 1 &&
+           tn_part_checksum(from) == TN_CHECKSUM_NONE && from->nbytes == how->count * how->size;
+}
+
 /* An input as a part of its own. */
 static bool use_input(tn_unpacking *u, const tn_input *in, tn_part *p)
 {
@@ -337,7 +378,9 @@ static bool make_lines(tn_unpacking *u, tn_part *p, const tn_lines *how, const t
             return false;
     if (how->columns > TN_UNPACK_LINE)
         return tn_unpack_refuse(u, "its rows have more than %d columns", TN_UNPACK_LINE);
-    kept->derive = (tn_derive){ .open = open_lines, .next = next_lines, .close = close_lines };
+    kept->derive = (tn_derive){ .open = open_lines, .next = next_lines, .close = close_lines,
+                                .line = how->size,
+                                .lines = n == 1 && is_alone(how, inputs[0].entry, from) ? make_some : NULL };
     const tn_stored stored = { .type = n ? tn_stored_of(&from[0])->type : "", .order = TN_HOST_ORDER,
                                .shard = n ? tn_stored_of(&from[0])->shard : 0 };
     const tn_stored_more more = { .derive = &kept->derive, .from = from, .nfrom = (uint32_t)n };

@@ -81,6 +81,9 @@ typedef struct tn_lines {
     tn_status (*begin)(struct tn_line_state *state, tn_error *err);     /* before the first; may be NULL */
     size_t    size;             /* bytes of a line */
     size_t    scratch;          /* bytes that fill() needs besides */
+    bool      is_alone;         /* a line is made of the next `size` bytes of the only input, and fill() needs
+                                 * at most as many besides... */
+    bool      is_copy;          /* ...or, in the host's order, it is these bytes */
     uint64_t  count;            /* lines */
     /* For fill(): */
     const uint8_t *order;

@@ -23,7 +23,8 @@ enum {
     PARTS  = TN_LINE / VECTOR,  /* vectors in a line */
     PAGE   = 4096,
     PAGES  = 1024,              /* of dst that are written in turn: half of the entries of an L2 TLB */
-    STRIPS = 4                  /* to prefetch ahead if the hardware does not */
+    STRIPS = 4,                 /* to prefetch ahead if the hardware does not */
+    MANY   = 16                 /* vectors of a strip, so that a few more do not matter */
 };
 
 /* Transposes the elements of k vectors within each 16 bytes.  Each round interleaves the two halves, which
@@ -121,13 +122,14 @@ INLINE const uint8_t *read_ahead(const tile *t, size_t rows, unsigned size)
            t->src + STRIPS * (TN_LINE / size) * rows * size : NULL;
 }
 
-/* Moves one strip: at most a line of each row of dst from i to end. */
+/* Moves one strip: at most a line of each row of dst from i to end.  Src is read aligned if there are many
+ * rows, so that the parts before and after that cost little. */
 INLINE void move_strip(tile t, size_t i, size_t end, unsigned size, bool stream, const uint8_t *ahead)
 {
     const size_t tall = VECTOR / size;
     uint8_t *dst = t.dst;
     const uint8_t *src = t.src;
-    size_t next = i + before(src + i * size, t.src_step, VECTOR, size);
+    size_t next = end - i < MANY * tall ? i : i + before(src + i * size, t.src_step, VECTOR, size);
     for (next = next > i ? next : i + tall; i < end; i = next, next += tall) {
         t.rows = least(next, end) - i;
         t.dst = dst + (ptrdiff_t)i * t.dst_step;

@@ -19,10 +19,15 @@ typedef struct decode_as {
 typedef struct decoding {
     decode_as   as;
     tn_decoder *decoder;        /* once it is prepared */
+    bool        keeps_codes;    /* all of them are to be in memory */
 } decoding;
 
 enum {
     BLOCK = 4096,               /* values at a time: whole bytes in every type */
+    LEAST_LINES = 16,           /* at a time, where codes are made by lines: cache lines of words... */
+    MOST_LINES = 64,
+    SOME_BYTES = 256 << 10,     /* ...of so many bytes, of more if these are fewer than the least lines... */
+    MOST_BYTES = 4 << 20,       /* ...but never of more than this unless it is one line */
     COLUMNS = 512,              /* of each row, where a rotation lies across rows */
     GRAIN = 1 << 16             /* values that such a rotation makes at a time, at least */
 };
@@ -41,6 +46,13 @@ static bool is_in_place(const tn_tensor *t)
     return in_place;
 }
 
+static size_t lines_at_once(const tn_derive *d)
+{
+    uint64_t n = tn_min_u64(SOME_BYTES / d->line, MOST_LINES);
+    n = n > LEAST_LINES ? n : LEAST_LINES;
+    return (size_t)(n * d->line <= MOST_BYTES ? n : MOST_BYTES / d->line + (d->line > MOST_BYTES));
+}
+
 static void free_decoder(tn_decoder *m)
 {
     if (!m)
@@ -56,6 +68,7 @@ static void free_decoder(tn_decoder *m)
 /* The range that is asked for. */
 typedef struct wanted {
     const tn_decoder *decoder;
+    const tn_part_values *parts;
     uint64_t          first, end;
     uint8_t          *out;
     tn_worker        *worker;   /* for a report, or NULL */
@@ -81,7 +94,7 @@ static tn_status put(const wanted *r, uint64_t at, size_t n, const float *values
 static bool make_bf16(const wanted *r, size_t n)
 {
     const tn_decoder *m = r->decoder;
-    return tn_part_values_read_bf16(&m->parts, r->first, n, r->out) &&
+    return tn_part_values_read_bf16(r->parts, r->first, n, r->out) &&
            (!r->worker || tn_report_kept(&m->narrow, r->out, n, r->first, r->worker));
 }
 
@@ -98,10 +111,10 @@ static tn_status make_in_order(const wanted *r, tn_error *err)
         size_t some = (size_t)tn_min_u64(last - at, BLOCK);
         uint8_t *to = size == 1 ? r->out + tn_dense_bytes(at - r->first, m->bits) : NULL;
         if (to && m->narrow.route == TN_ROUTE_COPY && (uintptr_t)to % _Alignof(float) == 0) {
-            tn_part_values_read(&m->parts, at, some, (float *)(void *)to);
+            tn_part_values_read(r->parts, at, some, (float *)(void *)to);
             continue;
         }
-        tn_part_values_read(&m->parts, at, some, values);
+        tn_part_values_read(r->parts, at, some, values);
         if (size > 1)
             tn_rotate_blocks(rotation, true, some / size, 1, values);
         TN_TRY(put(r, at, some, values, err));
@@ -118,7 +131,7 @@ static tn_status make_columns(const wanted *r, uint64_t at, size_t n, float *val
     for (uint32_t k = 0; k < size; k++)
         any |= at + k * p->inner < r->end && at + k * p->inner + n > r->first;
     for (uint32_t k = 0; k < size && any; k++)
-        tn_part_values_read(&r->decoder->parts, at + k * p->inner, n, values + k * n);
+        tn_part_values_read(r->parts, at + k * p->inner, n, values + k * n);
     if (any)
         tn_rotate_blocks(&p->o.rotation, true, 1, n, values);
     for (uint32_t k = 0; k < size && any; k++)
@@ -135,16 +148,52 @@ static tn_status make_across(const wanted *r, float *values, tn_error *err)
     return TN_OK;
 }
 
+/* Values of one line of codes if it is whole rows, or else 0. */
+static uint64_t line_values(const tn_decoder *m, const tn_derive *d)
+{
+    const uint64_t columns = m->plan.rank ? (uint64_t)m->plan.shape[m->plan.rank - 1] : 1;
+    const uint64_t row = tn_packed_bytes(columns, m->plan.data.bits);
+    return row && d->line % row == 0 ? d->line / row * columns : 0;
+}
+
+/* Some lines of codes at a time, into a buffer that fits the cache, and then their values. */
+static tn_status make_by_lines(const tn_view *v, const wanted *all, uint8_t *codes, tn_error *err)
+{
+    const tn_decoder *m = all->decoder;
+    const tn_derive *d = tn_stored_more_of(m->lines)->derive;
+    const uint64_t each = line_values(m, d), most = lines_at_once(d);
+    tn_scaled_plan plan = m->plan;
+    tn_part_values parts = m->parts;
+    wanted r = *all;
+    parts.plan = &plan;
+    plan.data.data = codes;
+    r.parts = &parts;
+    for (uint64_t line = all->first / each; r.first < all->end; r.first = r.end, line = r.first / each) {
+        const uint64_t n = tn_min_u64(tn_div_up_u64(all->end, each) - line, most - line % most);
+        TN_TRY(d->lines(v->place->file, m->lines, line, n, codes + most * d->line, codes, err));
+        plan.data.from = line * d->line;
+        r.end = tn_min_u64((line + n) * each, all->end);
+        r.out = all->out + tn_dense_bytes(r.first - all->first, m->bits);
+        TN_TRY(make_in_order(&r, err));
+    }
+    return TN_OK;
+}
+
 static tn_status make(const tn_view *v, uint64_t first, size_t n, tn_worker *w, uint8_t *out, tn_error *err)
 {
     const tn_decoder *m = tn_view_decoder(v);
-    const wanted r = { m, first, first + n, out, v->reports ? w : NULL };
-    uint8_t *values = NULL;
+    const wanted r = { m, &m->parts, first, first + n, out, v->reports ? w : NULL };
+    const tn_derive *d = m->lines ? tn_stored_more_of(m->lines)->derive : NULL;
+    uint8_t *room = NULL;
     tn_status status = TN_OK;
     if (is_rotated_across(m))
-        status = tn_worker_buffer(w, v, 1, sizeof(float) * COLUMNS * m->plan.o.rotation.size, &values, err);
-    if (!status)
-        status = values ? make_across(&r, (float *)(void *)values, err) : make_in_order(&r, err);
+        status = tn_worker_buffer(w, v, 1, sizeof(float) * COLUMNS * m->plan.o.rotation.size, &room, err);
+    else if (d)
+        status = tn_worker_buffer(w, v, 1, (2 * lines_at_once(d) + 1) * d->line, &room, err);
+    if (!status && d)
+        status = make_by_lines(v, &r, room, err);
+    else if (!status)
+        status = room ? make_across(&r, (float *)(void *)room, err) : make_in_order(&r, err);
     return tn_in_tensor(status, m->tensor->name, err);
 }
 
@@ -192,7 +241,7 @@ static tn_status lay_out(tn_decoder *m, const tn_tensor *t, tn_error *err)
         if (status)
             break;
         parts[i] = (void *)(uintptr_t)(p->data ? p->data : "");     /* which are only read */
-        complete &= p->data || !p->nbytes;
+        complete &= p->data || !p->nbytes || m->lines;
     }
     if (!status)
         status =
@@ -202,6 +251,17 @@ static tn_status lay_out(tn_decoder *m, const tn_tensor *t, tn_error *err)
     if (!status && complete && m->plan.count)
         status = tn_part_values_open(&m->parts, &m->plan, false, err);
     return status;
+}
+
+/* The codes, if any lines of them can be made alone and are whole rows; or NULL. */
+static const tn_part *find_lines(const tn_decoder *m, const tn_tensor *t)
+{
+    const tn_part *codes = find_part(t, "data");
+    const tn_derive *d = codes ? tn_stored_more_of(codes)->derive : NULL;
+    bool is_plain = m->datatype->quantizer == &tn_tile_quantizer && !t->scaling->rotation.size &&
+                    !t->scaling->unpacked;
+    const uint64_t values = d && d->lines ? line_values(m, d) : 0;
+    return is_plain && m->plan.count && values && values % 8 == 0 ? codes : NULL;
 }
 
 /* ---- what comes out ---- */
@@ -273,6 +333,12 @@ static tn_status check(tn_view *v, const decode_as *as, tn_error *err)
         uint64_t block = m->plan.inner * (m->plan.o.rotation.size > 8 ? m->plan.o.rotation.size : 8);
         v->grain = (GRAIN / block + 1) * block;
     }
+    if (!status && is_stored(v))
+        m->lines = find_lines(m, t);
+    if (m && m->lines) {
+        const tn_derive *d = tn_stored_more_of(m->lines)->derive;
+        v->grain = lines_at_once(d) * line_values(m, d);
+    }
     free_decoder(m);
     return status;
 }
@@ -326,6 +392,7 @@ static tn_status prepare_stored(const tn_view *v, decoding *d, tn_error *err)
                            .limit = v->place->max_bytes, .tick = tick, .context = v->place->walk };
     TN_TRY(begin(t, &d->as, &d->decoder, err));
     tn_decoder *m = d->decoder;
+    loading.without = m->lines = d->keeps_codes ? NULL : find_lines(m, t);
     for (uint32_t k = 0; k < t->nparts && is_in_place(t) && !v->place->unchecked; k++)
         TN_TRY(tn_load_check(&loading, &t->parts[k], err));
     if (!is_in_place(t)) {
@@ -352,6 +419,12 @@ static tn_status prepare(tn_view *v, const tn_preparing *p, tn_error *err)
     tn_decoder *m = d->decoder;
     m->to_bf16 = m->to_bf16 && (!m->narrow.has_limits || tn_part_values_keep_bf16(&m->parts));
     return TN_OK;
+}
+
+void tn_view_keep_codes(const tn_view *v)
+{
+    decoding *d = v->state;
+    d->keeps_codes = true;
 }
 
 const tn_decoder *tn_view_decoder(const tn_view *v)

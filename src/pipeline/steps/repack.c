@@ -57,6 +57,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     moving *m = v->state = tn_arena_zalloc(v->arena, 1, sizeof *m);
     uint64_t count;
     TN_NEED(m, err);
+    tn_view_keep_codes(v->input);
     m->how = tn_repacking_of(v->input, task->datatype);
     m->block = tn_block_get(m->how->block);
     m->splits = !task->datatype->block;
