@@ -23,7 +23,7 @@
     X(tn_cast_kernels, cast, AVX_NEON, CHOOSE)    \
     X(tn_lookup_kernels, lookup, VBMI, NONE)      \
     X(tn_quant_kernels, quantize, AVX, NONE)      \
-    X(tn_reorder_kernels, reorder, VBMI, CHOOSE)  \
+    X(tn_reorder_kernels, reorder, VBMI_NEON, CHOOSE) \
     X(tn_rotate_kernels, rotate, AVX, NONE)       \
     X(tn_round_kernels, rounding, AVX_NEON, NONE) \
     X(tn_decode_kernels, decode, VBMI, CHOOSE)    \
@@ -53,6 +53,7 @@
 #define NEON(T)
 #endif
 #define AVX_NEON(T) AVX(T) NEON(T)
+#define VBMI_NEON(T) VBMI(T) NEON(T)
 #define NONE(T)
 
 #define CHOOSE(T) T##_choose(k, cpu);

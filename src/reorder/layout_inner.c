@@ -175,7 +175,7 @@ void tn_inner_row_packed(const tn_reorder_plan *p, int64_t dst, int64_t src)
 }
 
 /* At most BLOCK rows and columns. */
-static void transpose_packed(const tn_reorder_plan *p, int64_t dst, int64_t src, size_t rows, size_t columns)
+static void transpose_codes(const tn_reorder_plan *p, int64_t dst, int64_t src, size_t rows, size_t columns)
 {
     const tn_reorder_axis *across = &p->dims[p->rank - 1], *along = across - 1;
     uint8_t from[BLOCK * BLOCK], to[BLOCK * BLOCK];
@@ -186,15 +186,73 @@ static void transpose_packed(const tn_reorder_plan *p, int64_t dst, int64_t src,
         pack(p->dst, (uint64_t)(dst + (int64_t)i * along->dst), to + i * BLOCK, columns, p->bits);
 }
 
+/* Rows and columns of a transpose: from the first to before the end. */
+typedef struct area {
+    int64_t row, row_end, column, column_end;
+} area;
+
+/* Unpacks, transposes and packs. */
+static void transpose_unpacked(const tn_reorder_plan *p, int64_t dst, int64_t src, area a)
+{
+    const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    for (int64_t i = a.row; i < a.row_end; i += BLOCK)
+        for (int64_t j = a.column; j < a.column_end; j += BLOCK) {
+            int64_t height = a.row_end - i < BLOCK ? a.row_end - i : BLOCK;
+            int64_t width = a.column_end - j < BLOCK ? a.column_end - j : BLOCK;
+            transpose_codes(p, dst + i * rows->dst + j, src + i + j * columns->src, (size_t)height,
+                            (size_t)width);
+        }
+}
+
+/* Transposes each group of 8 / bits rows and columns by exchanging bits of whole bytes, which makes as many
+ * matrices of bytes; then these.  `wide` and `lines` are bytes of src and dst. */
+static void transpose_bytes(const tn_reorder_plan *p, int64_t dst, int64_t src, size_t wide, size_t lines)
+{
+    const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    const unsigned group = 8 / p->bits;
+    uint8_t stage[STAGE];
+    for (size_t j = 0; j < lines; j++)
+        for (unsigned shift = 4; shift >= p->bits; shift /= 2)
+            for (unsigned q = 0, apart = shift / p->bits; q < group; q++) {
+                if (q & apart)
+                    continue;
+                uint8_t *low = stage + (q * TN_LINE + j) * wide, *high = low + apart * TN_LINE * wide;
+                const uint8_t *a = low, *b = high;
+                if (shift == 4) {
+                    a = p->src + (src + (int64_t)(j * group + q) * columns->src) / group;
+                    b = p->src + (src + (int64_t)(j * group + q + apart) * columns->src) / group;
+                }
+                p->kernels->exchange(low, high, a, b, wide, shift);
+            }
+    for (unsigned q = 0; q < group; q++)
+        p->kernels->transpose[0](p->dst + (dst + q * rows->dst) / group, rows->dst,
+                                 stage + q * TN_LINE * wide, (ptrdiff_t)wide, wide, lines, p->stream);
+}
+
+/* Of a transpose whose rows and columns begin on bytes; the rest goes code by code. */
+static void transpose_whole(const tn_reorder_plan *p, int64_t dst, int64_t src)
+{
+    const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    const int64_t group = 8 / p->bits, most = STAGE / TN_LINE / group;
+    const int64_t wide = rows->copy / group, lines = columns->copy / group;
+    for (int64_t j = 0, next; j < lines; j = next) {
+        next = j + TN_LINE - (int64_t)((uintptr_t)(p->dst + dst / group + j) % TN_LINE);
+        next = next < lines ? next : lines;
+        for (int64_t i = 0; i < wide; i += most)
+            transpose_bytes(p, dst + (i * rows->dst + j) * group, src + (i + j * columns->src) * group,
+                            (size_t)(wide - i < most ? wide - i : most), (size_t)(next - j));
+    }
+    transpose_unpacked(p, dst, src, (area){ 0, wide * group, lines * group, columns->copy });
+    transpose_unpacked(p, dst, src, (area){ wide * group, rows->copy, 0, columns->copy });
+}
+
 void tn_inner_transpose_packed(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
     const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
-    for (int64_t i = 0; i < rows->copy; i += BLOCK)
-        for (int64_t j = 0; j < columns->copy; j += BLOCK) {
-            int64_t height = rows->copy - i < BLOCK ? rows->copy - i : BLOCK;
-            int64_t width = columns->copy - j < BLOCK ? columns->copy - j : BLOCK;
-            transpose_packed(p, dst + i * rows->dst + j, src + i + j * columns->src, (size_t)height,
-                             (size_t)width);
-        }
+    const int64_t group = 8 / p->bits;
+    if (8 % p->bits == 0 && (dst | src | rows->dst | columns->src) % group == 0)
+        transpose_whole(p, dst, src);
+    else
+        transpose_unpacked(p, dst, src, (area){ 0, rows->copy, 0, columns->copy });
     fill_after(p, dst);
 }

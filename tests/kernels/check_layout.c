@@ -3,7 +3,7 @@
  *     check_layout [LEVEL]
  *
  * Transposes of every number of rows and columns 0..130, copies and fills of
- * every length, at any address, up to a page that must not be touched; then
+ * every length, bits exchanged, at any address, up to a page that must not be touched; then
  * whole blocks, which interleave, stage and stream.  One line per kernel; fails if one
  * does. */
 #include "check.h"
@@ -121,6 +121,39 @@ static bool check_runs(const tn_reorder_kernels *k, bool copies)
     return true;
 }
 
+/* --- bits -------------------------------------------------------------------------------- */
+
+/* Bit `i` of each 2 * shift: below `shift` it stays in a, else it comes from b, or goes there. */
+static void define_exchange(uint8_t *low, uint8_t *high, unsigned a, unsigned b, unsigned shift)
+{
+    *low = *high = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        bool lower = i % (2 * shift) < shift;
+        *low |= (uint8_t)((lower ? a >> i & 1 : b >> (i - shift) & 1) << i);
+        *high |= (uint8_t)((lower ? a >> (i + shift) & 1 : b >> i & 1) << i);
+    }
+}
+
+static bool check_exchange(const tn_reorder_kernels *k)
+{
+    for (size_t n = 0; n < 300; n++)
+        for (unsigned shift = 1; shift <= 4; shift *= 2) {
+            size_t from = place(2 * n), to = place(2 * n);
+            const uint8_t *a = src_room + from, *b = a + n;
+            clear_rooms();
+            for (size_t i = 0; i < n; i++)
+                define_exchange(want_room + to + i, want_room + to + n + i, a[i], b[i], shift);
+            k->exchange(dst_room + to, dst_room + to + n, a, b, n, shift);
+            if (!same("exchange"))
+                return printf(" (%zu bytes, shift %u)\n", n, shift), false;
+            memcpy(dst_room + to, a, 2 * n);            /* in place */
+            k->exchange(dst_room + to, dst_room + to + n, dst_room + to, dst_room + to + n, n, shift);
+            if (!same("exchange in place"))
+                return printf(" (%zu bytes, shift %u)\n", n, shift), false;
+        }
+    return true;
+}
+
 /* --- blocks ------------------------------------------------------------------------------ */
 
 typedef struct block {
@@ -185,7 +218,7 @@ static int64_t place_elements(block *b, bool of_dst)
 
 static void make_block(block *b)
 {
-    static const unsigned widths[] = { 2, 4, 6, 8, 8, 8, 16, 16, 32, 32, 64, 128 };
+    static const unsigned widths[] = { 1, 2, 4, 4, 6, 8, 8, 8, 16, 16, 32, 32, 64, 128 };
     static const uint64_t most[] = { 1, 2000, 500, 60, 20 };
     do {
         b->bits = widths[below(sizeof widths / sizeof *widths)];
@@ -242,6 +275,7 @@ static void check_level(unsigned cpu)
     }
     report(level, "copy", check_runs(&k, true));
     report(level, "fill", check_runs(&k, false));
+    report(level, "exchange", check_exchange(&k));
     report(level, "blocks", check_blocks(&k));
 }
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 enum { TILE = 16 };             /* rows and columns moved together, while their lines are cached */
 
 static inline void move_tile(uint8_t *restrict dst, ptrdiff_t dst_step, const uint8_t *restrict src,
@@ -38,6 +37,17 @@ TRANSPOSE(4)
 TRANSPOSE(8)
 TRANSPOSE(16)
 
+void tn_exchange_scalar(uint8_t *low, uint8_t *high, const uint8_t *a, const uint8_t *b, size_t n,
+                        unsigned shift)
+{
+    const unsigned mask = tn_low_bits(shift);
+    for (size_t i = 0; i < n; i++) {
+        unsigned first = a[i], second = b[i];
+        low[i] = (uint8_t)((first & mask) | (second & mask) << shift);
+        high[i] = (uint8_t)((first >> shift & mask) | (second & ~mask));
+    }
+}
+
 static void copy(void *restrict dst, const void *restrict src, size_t n, bool stream)
 {
     (void)stream;
@@ -55,6 +65,6 @@ void tn_reorder_kernels_init_scalar(tn_reorder_kernels *k)
 {
     *k = (tn_reorder_kernels){
         .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 },
-        .copy = copy, .fill = fill,
+        .exchange = tn_exchange_scalar, .copy = copy, .fill = fill,
     };
 }

@@ -38,6 +38,11 @@ typedef struct tn_reorder_kernels {
                        bool stream);
     unsigned interleave_width;  /* bytes of its vectors */
     bool     interleave_ordinary;       /* ordinary stores are faster than streaming ones */
+    /* Of each 2 * shift bits, low[i] has the low ones of a[i] below the low ones of b[i], high[i] the high ones
+     * of a[i] below the high ones of b[i]; shift is 1, 2 or 4.  low may be a, and high b.  What follows a and b
+     * is read next. */
+    void (*exchange)(uint8_t *low, uint8_t *high, const uint8_t *a, const uint8_t *b, size_t n,
+                     unsigned shift);
     /* Copies n bytes. */
     void (*copy)(void *restrict dst, const void *restrict src, size_t n, bool stream);
     /* dst[i] = pattern[i % TN_LINE]. */
@@ -45,6 +50,16 @@ typedef struct tn_reorder_kernels {
 } tn_reorder_kernels;
 
 TN_KERNEL_TABLE(tn_reorder_kernels);
+
+/* The low `shift` of each 2 * shift bits. */
+static inline uint8_t tn_low_bits(unsigned shift)
+{
+    return (uint8_t)(255 / ((1u << shift) + 1));
+}
+
+/* The scalar level, which the others use for the last bytes. */
+void tn_exchange_scalar(uint8_t *low, uint8_t *high, const uint8_t *a, const uint8_t *b, size_t n,
+                        unsigned shift);
 
 /* Of T_init(): what was measured to be faster on this family (choose.c). */
 void tn_reorder_kernels_choose(tn_reorder_kernels *k, unsigned cpu);
