@@ -13,16 +13,13 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    ITEM   = 1 << 16,           /* values per item */
-    BUFFER = 1 << 11            /* values reordered at a time */
-};
+enum { ITEM = 1 << 16 };        /* values per item */
 
 typedef struct rotation_job {
     const tn_rotate_kernels *kernels;
     tn_rotate_step step;
-    uint8_t  in[TN_ROTATE_MAX], out[TN_ROTATE_MAX];     /* orders for the kernel of columns */
-    bool     back, walsh;
+    uint8_t  in[TN_ROTATE_MAX], out[TN_ROTATE_MAX];     /* orders of the permuted values */
+    bool     walsh;
     uint64_t inner;
     uint64_t groups;            /* of columns, per block of rows */
     uint64_t units;             /* all groups */
@@ -81,30 +78,6 @@ static void prepare(rotation_job *w, const tn_rotation *r, bool back)
     }
 }
 
-/* Walsh's order: rotates through a buffer that stays in the cache. */
-static void rotate_reordered(const rotation_job *w, float *x, uint64_t blocks)
-{
-    float buffer[BUFFER];
-    unsigned size = w->step.size;
-    while (blocks) {
-        size_t some = blocks < BUFFER / size ? (size_t)blocks : BUFFER / size, n = some * size;
-        if (w->back)
-            w->kernels->blocks(buffer, x, some, &w->step);
-        for (size_t i = 0; i < n; i += size) {
-            for (unsigned k = 0; k < size; k++) {
-                if (w->back)
-                    x[i + k] = buffer[i + w->out[k]];
-                else
-                    buffer[i + w->in[k]] = x[i + k];
-            }
-        }
-        if (!w->back)
-            w->kernels->blocks(x, buffer, some, &w->step);
-        x += n;
-        blocks -= some;
-    }
-}
-
 /* Columns that do not fill a vector are padded with zeros in a buffer. */
 static void rotate_narrow(const rotation_job *w, float *x, size_t columns)
 {
@@ -130,7 +103,7 @@ static void rotate_group(const rotation_job *w, uint64_t unit)
 static void rotate_in_order(const rotation_job *w, float *x, uint64_t blocks)
 {
     if (w->walsh)
-        rotate_reordered(w, x, blocks);
+        w->kernels->permuted(x, (size_t)blocks, w->in, w->out, &w->step);
     else
         w->kernels->blocks(x, x, (size_t)blocks, &w->step);
 }
@@ -158,7 +131,7 @@ static tn_status rotate_item(void *context, uint64_t item, tn_pool_use use, tn_e
 static rotation_job job_for(const tn_rotation *r, bool back, uint64_t blocks, uint64_t inner, float *x)
 {
     uint64_t width = inner == 1 ? 1 : TN_ROTATE_LANES;
-    rotation_job w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh, .inner = inner,
+    rotation_job w = { .kernels = tn_rotate_kernels_get(), .walsh = r->walsh, .inner = inner,
                        .groups = tn_div_up_u64(inner, width), .per_item = ITEM / (r->size * width), .x = x };
     w.units = blocks * w.groups;
     prepare(&w, r, back);

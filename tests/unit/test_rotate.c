@@ -283,6 +283,21 @@ static float any_float(uint64_t i)
     return x;
 }
 
+static void check_permuted(const tn_rotate_kernels *level, const tn_rotate_kernels *definition, size_t blocks,
+                           const uint8_t *in, const uint8_t *out, const tn_rotate_step *step)
+{
+    size_t n = blocks * step->size;
+    float *a = malloc(n * sizeof *a + 1), *b = malloc(n * sizeof *b + 1);
+    CHECK(a && b);
+    for (size_t i = 0; i < n; i++)
+        a[i] = b[i] = any_float(i + 100 * blocks);
+    definition->permuted(a, blocks, in, out, step);
+    level->permuted(b, blocks, in, out, step);
+    CHECK(same_bits(a, b, n));
+    free(a);
+    free(b);
+}
+
 static void check_level(const tn_rotate_kernels *level, const tn_rotate_kernels *definition, unsigned size)
 {
     enum { PITCH = 19 };
@@ -319,6 +334,8 @@ static void check_level(const tn_rotate_kernels *level, const tn_rotate_kernels 
     CHECK(same_bits(a, b, n));
     free(a);
     free(b);
+    for (size_t blocks = 0; blocks <= 70; blocks++)
+        check_permuted(level, definition, blocks, in, out, &step);
 }
 
 static void every_level_gives_the_bits_of_the_definition(void)

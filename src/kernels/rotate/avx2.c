@@ -25,4 +25,14 @@ INLINE vf without_nan(vf v)
     return (vf)_mm256_blendv_ps((__m256)v, nan, _mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q));
 }
 
+INLINE vf low(vf a, vf b)  { return (vf)_mm256_unpacklo_ps((__m256)a, (__m256)b); }
+INLINE vf high(vf a, vf b) { return (vf)_mm256_unpackhi_ps((__m256)a, (__m256)b); }
+
+INLINE void turn(vf v[2])
+{
+    __m256 a = (__m256)v[0], b = (__m256)v[1];
+    v[0] = (vf)_mm256_permute2f128_ps(a, b, 0x20);
+    v[1] = (vf)_mm256_permute2f128_ps(a, b, 0x31);
+}
+
 #include "kernels/rotate/template.h"

@@ -36,20 +36,32 @@ void tn_rotate_blocks_scalar(float *dst, const float *src, size_t blocks, const 
     }
 }
 
+static void permuted_block(float *x, size_t pitch, const uint8_t *in, const uint8_t *out,
+                           const tn_rotate_step *step)
+{
+    float z[TN_ROTATE_MAX] = { 0 };
+    for (size_t k = 0; k < step->size; k++)
+        z[in[k]] = x[k * pitch];
+    tn_rotate_blocks_scalar(z, z, 1, step);
+    for (size_t k = 0; k < step->size; k++)
+        x[k * pitch] = z[out[k]];
+}
+
 static void columns_scalar(float *x, size_t pitch, const uint8_t *in, const uint8_t *out,
                            const tn_rotate_step *step)
 {
-    float z[TN_ROTATE_MAX];
-    for (size_t c = 0; c < TN_ROTATE_LANES; c++) {
-        for (size_t k = 0; k < step->size; k++)
-            z[in[k]] = x[k * pitch + c];
-        tn_rotate_blocks_scalar(z, z, 1, step);
-        for (size_t k = 0; k < step->size; k++)
-            x[k * pitch + c] = z[out[k]];
-    }
+    for (size_t c = 0; c < TN_ROTATE_LANES; c++)
+        permuted_block(x + c, pitch, in, out, step);
+}
+
+static void permuted_scalar(float *x, size_t blocks, const uint8_t *in, const uint8_t *out,
+                            const tn_rotate_step *step)
+{
+    for (; blocks; blocks--, x += step->size)
+        permuted_block(x, 1, in, out, step);
 }
 
 void tn_rotate_kernels_init_scalar(tn_rotate_kernels *k)
 {
-    *k = (tn_rotate_kernels){ tn_rotate_blocks_scalar, columns_scalar };
+    *k = (tn_rotate_kernels){ tn_rotate_blocks_scalar, columns_scalar, permuted_scalar };
 }

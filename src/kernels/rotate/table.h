@@ -33,9 +33,14 @@ typedef void (*tn_rotate_blocks_fn)(float *dst, const float *src, size_t blocks,
 typedef void (*tn_rotate_columns_fn)(float *x, size_t pitch, const uint8_t *in, const uint8_t *out,
                                      const tn_rotate_step *step);
 
+/* Blocks one after another, in place, whose values are permuted like the rows of columns. */
+typedef void (*tn_rotate_permuted_fn)(float *x, size_t blocks, const uint8_t *in, const uint8_t *out,
+                                      const tn_rotate_step *step);
+
 typedef struct tn_rotate_kernels {
-    tn_rotate_blocks_fn  blocks;
-    tn_rotate_columns_fn columns;
+    tn_rotate_blocks_fn   blocks;
+    tn_rotate_columns_fn  columns;
+    tn_rotate_permuted_fn permuted;
 } tn_rotate_kernels;
 
 TN_KERNEL_TABLE(tn_rotate_kernels);

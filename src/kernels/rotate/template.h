@@ -4,7 +4,9 @@
  * level (kernels/avx2.h) and defines
  *
  *   inside(v, bit)     the butterflies between lanes of one vector: s = 1 << bit
- *   without_nan(v)     replaces every NaN by TN_ROTATE_NAN */
+ *   without_nan(v)     replaces every NaN by TN_ROTATE_NAN
+ *   low(a, b), high(a, b)      interleave the lower or upper halves of each 4 lanes
+ *   turn(v)            transposes LANES / 4 vectors of LANES / 4 times 4 lanes */
 
 /* Butterflies between vectors: s = 1, 2 ... n / 2 vectors. */
 INLINE void between(vf *z, unsigned n)
@@ -109,7 +111,88 @@ static void rotate_columns(float *x, size_t pitch, const uint8_t *in, const uint
     }
 }
 
+/* --- permuted blocks one after another ------------------------------------------- */
+
+/* Transposes LANES vectors. */
+INLINE void transpose(vf *v)
+{
+    vf q[4][LANES / 4];
+    for (unsigned g = 0; g < LANES / 4; g++) {
+        const vf *p = v + 4 * g;
+        vf a = low(p[0], p[2]), b = high(p[0], p[2]), c = low(p[1], p[3]), d = high(p[1], p[3]);
+        q[0][g] = low(a, c);
+        q[1][g] = high(a, c);
+        q[2][g] = low(b, d);
+        q[3][g] = high(b, d);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        turn(q[i]);
+        for (unsigned l = 0; l < LANES / 4; l++)
+            v[4 * l + i] = q[i][l];
+    }
+}
+
+/* LANES rows of a block, or of as many as fill a vector.  Rows become lanes: any order is then as fast. */
+INLINE void rotate_rows(float *x, unsigned size, const uint8_t *in, const uint8_t *out,
+                        const tn_rotate_step *step)
+{
+    const unsigned width = size < LANES ? LANES : size;
+    vf z[TN_ROTATE_MAX], v[LANES];
+    for (unsigned at = 0; at < width; at += LANES) {
+        for (unsigned row = 0; row < LANES; row++) {
+            fetch_ahead(x + row * width + at);
+            memcpy(&v[row], x + row * width + at, sizeof *v);
+        }
+        transpose(v);
+        for (unsigned i = 0; i < LANES; i++) {
+            unsigned k = (at + i) % size;
+            z[at + i - k + in[k]] = (vf)((vu)v[i] ^ step->sign[in[k]]);
+        }
+    }
+    for (unsigned block = 0; block < width; block += size)
+        between(z + block, size);
+    for (unsigned at = 0; at < width; at += LANES) {
+        for (unsigned i = 0; i < LANES; i++) {
+            unsigned k = (at + i) % size;
+            v[i] = without_nan(z[at + i - k + out[k]] * step->factor[out[k]]);
+        }
+        transpose(v);
+        for (unsigned row = 0; row < LANES; row++)
+            memcpy(x + row * width + at, &v[row], sizeof *v);
+    }
+}
+
+/* The last rows are padded with zeros. */
+INLINE void rotate_permuted_of(float *x, size_t blocks, unsigned size, const uint8_t *in, const uint8_t *out,
+                               const tn_rotate_step *step)
+{
+    float last[TN_ROTATE_MAX * LANES];
+    const size_t most = (size < LANES ? LANES : size) * LANES;
+    size_t n = blocks * size;
+    for (; n >= most; n -= most, x += most)
+        rotate_rows(x, size, in, out, step);
+    if (n == 0)
+        return;
+    memcpy(last, x, n * sizeof *x);
+    memset(last + n, 0, (most - n) * sizeof *x);
+    rotate_rows(last, size, in, out, step);
+    memcpy(x, last, n * sizeof *x);
+}
+
+static void rotate_permuted(float *x, size_t blocks, const uint8_t *in, const uint8_t *out,
+                            const tn_rotate_step *step)
+{
+    switch (step->size) {
+    case 4:   rotate_permuted_of(x, blocks, 4, in, out, step); break;
+    case 8:   rotate_permuted_of(x, blocks, 8, in, out, step); break;
+    case 16:  rotate_permuted_of(x, blocks, 16, in, out, step); break;
+    case 32:  rotate_permuted_of(x, blocks, 32, in, out, step); break;
+    case 64:  rotate_permuted_of(x, blocks, 64, in, out, step); break;
+    default:  rotate_permuted_of(x, blocks, 128, in, out, step); break;
+    }
+}
+
 void LEVEL(tn_rotate_kernels_init)(tn_rotate_kernels *k)
 {
-    *k = (tn_rotate_kernels){ rotate_blocks, rotate_columns };
+    *k = (tn_rotate_kernels){ rotate_blocks, rotate_columns, rotate_permuted };
 }
