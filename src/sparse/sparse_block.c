@@ -87,8 +87,7 @@ size_t tn_sparse_pick(const tn_sparse_conversion *r, uint64_t at, size_t n, tn_p
     return r->kernels->pick[r->filter.kind](&r->filter, value_at(r, at), n, to);
 }
 
-/* The places of kept items in [at, at + n).  n <= TN_SPARSE_CHUNK. */
-static size_t pick_places(const tn_sparse_conversion *r, uint64_t at, size_t n, uint32_t *places)
+size_t tn_sparse_pick_places(const tn_sparse_conversion *r, uint64_t at, size_t n, uint32_t *places)
 {
     return tn_sparse_pick(r, at, n, (tn_picked){ .places = (uint8_t *)places, .room = TN_SPARSE_CHUNK });
 }
@@ -159,7 +158,7 @@ static uint64_t count_narrow_rows(const tn_sparse_conversion *r, uint64_t first,
     uint32_t places[TN_SPARSE_CHUNK];
     uint64_t total = 0;
     for (size_t i = 0; i < n; i += TN_SPARSE_CHUNK) {
-        size_t few = tn_sparse_chunk(n - i), kept = pick_places(r, first + i, few, places);
+        size_t few = tn_sparse_chunk(n - i), kept = tn_sparse_pick_places(r, first + i, few, places);
         tn_sparse_end_rows(r, first + i, few, places, kept, total);
         total += kept;
     }
@@ -261,7 +260,7 @@ static void point_entries(const pass *p, uint64_t block)
     for (size_t i = 0; i < n; i += TN_SPARSE_CHUNK) {
         tn_item_run run = { first + i, NULL, tn_sparse_chunk(n - i) };
         if (r->filtered)
-            run = (tn_item_run){ run.at, places, pick_places(r, run.at, run.n, places) };
+            run = (tn_item_run){ run.at, places, tn_sparse_pick_places(r, run.at, run.n, places) };
         tn_items_rows(&r->items, run, rows);
         for (size_t k = 0; k < run.n; k++, at++)
             for (; next <= rows[k] && next <= last; next++)
@@ -336,63 +335,20 @@ static void convert_to_sparse(const tn_sparse_conversion *r, uint64_t block, uin
 
 /* --- dense blocks ------------------------------------------------------------------- */
 
-/* Elements [first, first + n) of a dense result. */
-typedef struct target {
-    uint8_t *to;
-    uint64_t first, n;
-} target;
-
-/* to[keys[i] - first] = from[places[i]], or from[i].  Keys come from indices that may have changed since they
- * were checked. */
-static inline void scatter_width(target t, const uint64_t *keys, const uint8_t *from, const uint32_t *places,
-                                 size_t n, size_t width)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint64_t place = keys[i] - t.first;
-        if (place < t.n)
-            memcpy(t.to + place * width, from + (places ? places[i] : i) * width, width);
-    }
-}
-
-static void scatter(target t, const uint64_t *keys, const uint8_t *from, const uint32_t *places, size_t n,
-                    size_t width)
-{
-    switch (width) {            /* one loop per constant width */
-    case 1:  scatter_width(t, keys, from, places, n, 1); break;
-    case 2:  scatter_width(t, keys, from, places, n, 2); break;
-    case 4:  scatter_width(t, keys, from, places, n, 4); break;
-    case 8:  scatter_width(t, keys, from, places, n, 8); break;
-    default: scatter_width(t, keys, from, places, n, 16); break;
-    }
-}
-
-static void scatter_items(const tn_sparse_conversion *r, target t, uint64_t at, uint64_t end)
-{
-    uint32_t places[TN_SPARSE_CHUNK];
-    uint64_t keys[TN_SPARSE_CHUNK];
-    for (; at < end; at += TN_SPARSE_CHUNK) {
-        tn_item_run run = { at, NULL, tn_sparse_chunk(end - at) };
-        if (r->filtered)
-            run = (tn_item_run){ at, places, pick_places(r, at, run.n, places) };
-        tn_items_keys(&r->items, run, keys);
-        scatter(t, keys, value_at(r, at), run.places, run.n, r->items.width);
-    }
-}
-
 static void convert_to_dense(const tn_sparse_conversion *r, uint64_t block, uint8_t *to)
 {
     size_t n, width = r->items.width, most = STAGE_BYTES / width;
     uint64_t first = tn_sparse_items(r, block, &n), at = tn_items_find(&r->items, first, 0, r->items.count);
     uint64_t last = tn_items_find(&r->items, first + n, at, r->items.count);
     if (r->zeroed) {
-        scatter_items(r, (target){ to, first, n }, at, last);
+        tn_sparse_scatter(r, (tn_sparse_target){ to, first, n }, at, last);
         return;
     }
     for (size_t i = 0; i < n; i += most) {
         size_t few = n - i < most ? n - i : most;
         uint64_t end = tn_items_find(&r->items, first + i + few, at, last);
         memset(to + i * width, 0, few * width);
-        scatter_items(r, (target){ to + i * width, first + i, few }, at, end);
+        tn_sparse_scatter(r, (tn_sparse_target){ to + i * width, first + i, few }, at, end);
         at = end;
     }
 }

@@ -46,8 +46,7 @@ static void fold_items(const tn_items *s, tn_item_run run, uint32_t dims, uint64
 
 /* --- CSR: rows from pointers ------------------------------------------------------- */
 
-/* The row of an item: the last one that does not begin after it. */
-static uint64_t row_of_item(const tn_items *s, uint64_t item)
+uint64_t tn_items_row(const tn_items *s, uint64_t item)
 {
     uint64_t low = 0, high = s->rows - 1;
     while (low < high) {
@@ -65,7 +64,7 @@ INLINE void walk_rows(const tn_items *s, tn_item_run run, bool keys, unsigned bi
 {
     if (!run.n)
         return;
-    uint64_t row = row_of_item(s, item_at(run, 0)), end = tn_code_get(s->indptr, row + 1, bits);
+    uint64_t row = tn_items_row(s, item_at(run, 0)), end = tn_code_get(s->indptr, row + 1, bits);
     for (size_t i = 0; i < run.n; i++) {
         uint64_t item = item_at(run, i);
         while (item >= end && row + 1 < s->rows)

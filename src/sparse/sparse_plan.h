@@ -3,6 +3,7 @@
  * sparse_filter.c  which elements are kept, for a type and a threshold
  * sparse_items.c   the items of a source: their keys, rows and indices
  * sparse_block.c   counts and converts blocks
+ * sparse_scatter.c puts entries into a dense block
  * sparse_once.c    counts and converts blocks of a dense source in one pass
  * sparse_tensor.c  the result as a tensor, and its memory
  * sparse.c         checks, sizes, tn_convert_form() */
@@ -45,6 +46,9 @@ void tn_items_keys(const tn_items *items, tn_item_run run, uint64_t *keys);
 
 /* The row of each item: its key without the last dimension.  Sparse sources only. */
 void tn_items_rows(const tn_items *items, tn_item_run run, uint64_t *rows);
+
+/* The row of an item of CSR: the last one that does not begin after it. */
+uint64_t tn_items_row(const tn_items *items, uint64_t item);
 
 /* The indices of the items as a sparse tensor of this form stores them, `bits` wide. */
 void tn_items_indices(const tn_items *items, tn_item_run run, tn_form to, unsigned bits, void *indices);
@@ -97,6 +101,18 @@ bool tn_sparse_is_direct(const tn_sparse_conversion *r);
 
 /* Picks the items [at, at + n) that are kept. */
 size_t tn_sparse_pick(const tn_sparse_conversion *r, uint64_t at, size_t n, tn_picked to);
+
+/* The places of those items.  n <= TN_SPARSE_CHUNK. */
+size_t tn_sparse_pick_places(const tn_sparse_conversion *r, uint64_t at, size_t n, uint32_t *places);
+
+/* Elements [first, first + n) of a dense result. */
+typedef struct tn_sparse_target {
+    uint8_t *to;
+    uint64_t first, n;
+} tn_sparse_target;
+
+/* Puts the entries [at, end) of a sparse source to their places, if they are in the target. */
+void tn_sparse_scatter(const tn_sparse_conversion *r, tn_sparse_target t, uint64_t at, uint64_t end);
 
 /* Counts the entries of each block into `starts`, and fills row_ends if there are any. */
 tn_status tn_sparse_count(tn_sparse_conversion *r, tn_pool *pool, tn_error *err);
