@@ -24,12 +24,22 @@ tn_work_options work_options(const opts *o)
 
 /* ---- with the command of a conversion ---- */
 
+/* A process that starts after the others have published finds their output. */
+static void add_hint(tn_error *err, bool unranked)
+{
+    size_t n = strlen(err->text);
+    snprintf(err->text + n, sizeof err->text - n, "; if processes of the same command have just made it, "
+             "nothing is left to do%s", unranked ? ": with --ranks this process would know" : "");
+}
+
 tn_status convert_together(const opts *o, const tn_file *file, const tn_convert_options *options,
                            tn_convert_result *result, tn_error *err)
 {
     const tn_work_options w = work_options(o);
     tn_work *work = NULL;
     tn_status status = tn_work_make(file, o->files[o->nfiles - 1], options, &w, &work, err);
+    if (status == TN_ERR_EXISTS)
+        add_hint(err, w.ranks == 0);
     if (status == TN_OK)
         status = tn_work_run_all(work, true, err);
     if (status == TN_OK)
@@ -137,8 +147,9 @@ static void say_run(const job *j, const tn_work *work, const tn_work_state *stat
         fprintf(stderr, "%s: all %zu pieces are made: \"tenon finish\" publishes them\n", folder,
                 state->pieces);
     } else if (!j->o->quiet) {
-        fprintf(stderr, "%s: %zu of %zu pieces are made, %zu are being made by others\n", folder, state->made,
-                state->pieces, state->held);
+        fprintf(stderr, "%s: %zu of %zu pieces are made, %zu %s being made by others: \"tenon finish\" "
+                "publishes them when all are made\n", folder, state->made, state->pieces, state->held,
+                state->held == 1 ? "is" : "are");
     }
 }
 
@@ -289,7 +300,8 @@ const command cmd_run = {
     .summary = "Make pieces of a planned conversion.",
     .about = "WORK is the folder of \"tenon plan\".  Any number of processes, on machines that\n"
              "share the folder, may run at once, and in any order; each takes pieces that are\n"
-             "not made and that no other process has.  It ends when none is left.",
+             "not made and that no other process has.  It ends when none is free, with exit\n"
+             "status 0, also if others still make some: it prints how many.",
     .example = "  $ tenon run model.zt.tenon",
     .min_files = 1, .max_files = 1,
     .accepts = OPTIONS(OPT_PIECE, OPT_RANKS, OPT_JOBS, OPT_MEMORY, OPT_QUIET, OPT_JSON),

@@ -331,8 +331,9 @@ tn_status tn_sink_make_shared(tn_sink *s, int folder, const char *name, tn_error
                     s->exists ? 0600 : 0666);
     if (fd < 0)
         return tn_fail_errno(err, errno, "cannot make a file of the work folder");
+    tn_status status = check_shared(s, fd, err);
     close(fd);
-    return TN_OK;
+    return status;
 }
 
 tn_status tn_sink_sync(tn_sink *sink, tn_error *err)
@@ -608,8 +609,6 @@ int tn_rename_if_free(int from_folder, const char *from, int folder, const char 
 /* Two writers may race for the name: without `replace` the second one fails. */
 static tn_status give_name(tn_sink *s, tn_error *err)
 {
-    if (s->shared >= 0 && tn_is_named(s->folder, s->name, s->fd))
-        return TN_OK;           /* by another process, or by one that was killed then */
     if (s->temp[0] == '\0') {
         if (tn_sink_link(s, s->folder, s->name) == 0)
             return TN_OK;
@@ -622,8 +621,15 @@ static tn_status give_name(tn_sink *s, tn_error *err)
                             : tn_rename_if_free(s->folder, s->temp, s->folder, s->name);
     if (result != 0)
         return errno == EEXIST && !s->replace ? tn_sink_fail_exists(err) : tn_fail_write(err, errno);
+    if (s->shared >= 0)         /* another was faster: renaming does nothing between names of one file */
+        unlinkat(s->folder, s->temp, 0);
     s->temp[0] = '\0';
     return TN_OK;
+}
+
+bool tn_sink_is_published(const tn_sink *s)
+{
+    return s->shared >= 0 && tn_is_named(s->folder, s->name, s->fd);
 }
 
 /* Gives the file its name if the file that was read is unchanged. */
@@ -631,6 +637,8 @@ tn_status tn_sink_take_place(tn_sink *s, tn_error *err)
 {
     int lock = -1;
     tn_status status = TN_OK;
+    if (tn_sink_is_published(s))
+        return TN_OK;           /* by another process, or by one that was killed then */
     if (s->expects && s->locked)
         status = tn_sink_check(s, err);
     else if (s->expects)

@@ -95,6 +95,9 @@ int tn_sync_fd(int fd);
 /* The steps of publishing a file.  The first can fail without a trace; the second gives the file its name. */
 tn_status tn_sink_settle_file(tn_sink *sink, uint64_t size, tn_error *err);
 tn_status tn_sink_take_place(tn_sink *sink, tn_error *err);
+
+/* Whether a shared file has its name. */
+bool tn_sink_is_published(const tn_sink *sink);
 tn_status tn_sink_sync_folder(tn_sink *sink, tn_error *err);
 
 /* --- sink_set.c --- */

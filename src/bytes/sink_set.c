@@ -294,6 +294,7 @@ tn_status tn_sink_set_make_shared(tn_sink_set *set, int folder, tn_error *err)
     char name[NUMBER_SIZE];
     for (size_t i = 0; i < set->count && !status; i++) {
         number_name(set->members[i], name);
+        set->members[i]->folder = set->folder;
         set->members[i]->exists = set->like.exists;
         status = tn_sink_make_shared(set->members[i], folder, name, err);
     }
@@ -422,8 +423,8 @@ static tn_status name_member(const tn_sink_member *m, bool replace, tn_error *er
     int result;
     number_name(s, number);
     if (has_name(s, m->name))
-        result = 0;
-    else if (set->shared)
+        return TN_OK;           /* who gave it may take it back */
+    if (set->shared)
         result = tn_sink_calls.linkat(set->parking, number, set->folder, m->name, 0);
     else if (s->member.parked)
         result = tn_rename_if_free(set->parking, number, set->folder, m->name);
@@ -431,6 +432,8 @@ static tn_status name_member(const tn_sink_member *m, bool replace, tn_error *er
         result = tn_rename_if_free(set->folder, s->temp, set->folder, m->name);
     else
         result = tn_sink_link(s, set->folder, m->name);
+    if (result != 0 && errno == EEXIST && has_name(s, m->name))
+        return TN_OK;
     if (result != 0) {
         tn_status status = errno == EEXIST ? fail_taken(replace, err) : tn_fail_write(err, errno);
         return tn_in_file(status, m->name, err);
@@ -478,7 +481,7 @@ tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, s
     tn_publishing_begin();
     if (!status)
         status = name_all(set, members, n, last, err);
-    for (size_t i = 0; status && i < n; i++)
+    for (size_t i = 0; status && i < n && !tn_sink_is_published(last); i++)
         take_back(&members[i]);
     tn_publishing_end();
     if (!status) {

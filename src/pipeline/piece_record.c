@@ -330,6 +330,25 @@ static tn_status keep(const record *r, tn_error *err)
     return TN_OK;
 }
 
+uint64_t tn_piece_record_part(tn_text text)
+{
+    tn_arena arena = { 0 };
+    uint64_t part = UINT64_MAX;
+    tn_json j;
+    tn_text key;
+    tn_json_init(&j, text.ptr, text.len, &arena);
+    tn_json_object(&j);
+    while (tn_json_key(&j, &key)) {
+        if (tn_text_is(key, "part"))
+            part = tn_json_u64(&j);
+        else
+            tn_json_skip(&j);
+    }
+    tn_json_done(&j);
+    tn_arena_free(&arena);
+    return j.status ? UINT64_MAX : part;
+}
+
 tn_status tn_piece_record_read(tn_plan *plan, size_t i, uint32_t id, tn_text text, uint64_t *part,
                                tn_error *err)
 {

@@ -68,17 +68,13 @@ static void mark(tn_pieces *p, size_t piece)
     p->bytes_made += p->cost(p->maker, piece);
 }
 
-void tn_pieces_undo(tn_pieces *p, size_t piece)
+static bool is_made(const tn_pieces *p, size_t i, tn_text record)
 {
-    tn_claim_remove(&p->claims, p->base + piece, ".done");
-    if (!p->made[piece])
-        return;
-    p->made[piece] = false;
-    p->nmade--;
-    p->bytes_made -= p->cost(p->maker, piece);
+    return tn_work_is_whole(record) && (!p->has_data || p->has_data(p->maker, i, record));
 }
 
-/* Records that others have left; one that a crash of its machine cut short is none. */
+/* Records that others have left.  One that a crash of its machine cut short is none, nor is one whose data
+ * the crash took. */
 static tn_status look(tn_pieces *p, tn_error *err)
 {
     tn_arena arena = { 0 };
@@ -87,10 +83,12 @@ static tn_status look(tn_pieces *p, tn_error *err)
         tn_text text = { "", 0 };
         bool there;
         status = tn_claim_get(&p->claims, p->base + i, ".done", &arena, &text, &there, err);
-        if (!status && there && tn_work_is_whole(text))
+        if (!status && there && is_made(p, i, text)) {
             mark(p, i);
-        else if (!status && there)
+        } else if (!status && there) {
             tn_claim_remove(&p->claims, p->base + i, ".done");
+            p->lost++;
+        }
         p->failed_before[i] = !status && tn_claim_has(&p->claims, p->base + i, ".failed");
         tn_arena_free(&arena);
         arena = (tn_arena){ 0 };
@@ -103,7 +101,7 @@ tn_status tn_pieces_begin(tn_pieces *p, size_t base, size_t count, tn_arena *are
 {
     p->base = base;
     p->count = count;
-    p->nmade = 0;
+    p->nmade = p->lost = 0;
     p->bytes_made = 0;
     p->made = tn_arena_zalloc(arena, count + 1, sizeof *p->made);
     p->failed_before = tn_arena_zalloc(arena, count + 1, sizeof *p->failed_before);

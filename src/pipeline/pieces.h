@@ -21,13 +21,16 @@ typedef struct tn_pieces {
     uint64_t     usual;         /* bytes of a usual piece: much larger ones are made first */
     uint64_t   (*cost)(const void *maker, size_t piece);        /* in bytes */
     tn_status  (*make)(void *maker, size_t piece, tn_error *err);       /* its data, and then its record */
-    void        *maker;         /* of both */
+    /* Whether the data that a whole record tells of is there; NULL: it has none of its own. */
+    bool       (*has_data)(const void *maker, size_t piece, tn_text record);
+    void        *maker;         /* of all three */
     /* The rest is set there. */
     tn_claims    claims;
     size_t       count, nmade;
     size_t       base;          /* number of the first in the work folder */
     bool        *made;          /* as far as this process knows */
     bool        *failed_before; /* when this process joined */
+    size_t       lost;          /* records that were worth nothing then: a crash of their machine */
     size_t      *order;         /* all pieces, in which they are tried */
     uint64_t     bytes_made;
     const char  *told;          /* of locks: the problem that was told */
@@ -51,9 +54,6 @@ tn_status tn_pieces_run_all(tn_pieces *p, bool wait, tn_error *err);
 
 /* Looks again which are made.  TN_ERR_ARGUMENT: some are not; TN_ERR_CHANGED: the folder is gone. */
 tn_status tn_pieces_check_all(tn_pieces *p, tn_error *err);
-
-/* Makes one again, whose record turned out to be worth nothing. */
-void      tn_pieces_undo(tn_pieces *p, size_t piece);
 
 /* Leaves and reads the record of a piece.  TN_ERR_CHANGED: it is gone. */
 tn_status tn_pieces_put_record(const tn_pieces *p, size_t piece, tn_text text, tn_error *err);

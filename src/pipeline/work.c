@@ -82,6 +82,18 @@ static uint64_t cost_of(const void *work, size_t piece)
     return ((const tn_work *)work)->plan->run.pieces[piece].written;
 }
 
+/* What is written to its place is there before its record, and the files are checked by their sizes. */
+static bool has_part(const void *work, size_t piece, tn_text record)
+{
+    const tn_work *w = work;
+    char name[TN_CLAIM_NAME];
+    struct stat st;
+    uint64_t size = tn_piece_record_part(record);
+    tn_claim_name(piece, ".part", name);
+    return !size || (fstatat(w->pieces.claims.pieces, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                     S_ISREG(st.st_mode) && (uint64_t)st.st_size == size);
+}
+
 static tn_status attach(tn_work *w, tn_error *err)
 {
     tn_pieces *p = &w->pieces;
@@ -96,6 +108,7 @@ static tn_status attach(tn_work *w, tn_error *err)
     p->usual = w->plan->o.piece_size;
     p->cost = cost_of;
     p->make = tn_work_make_piece;
+    p->has_data = has_part;
     p->maker = w;
     TN_TRY(tn_pieces_join(p, w->folder, err));
     tn_plan_result(w->plan, &w->result);
@@ -482,6 +495,8 @@ static tn_status publish(tn_work *w, tn_convert_result *result, tn_error *err)
 static tn_status finish(tn_work *w, tn_convert_result *result, tn_error *err)
 {
     int lock;
+    if (w->pieces.lost && w->pieces.nmade + w->pieces.lost >= w->pieces.count)
+        TN_TRY(tn_pieces_run_all(&w->pieces, true, err));
     TN_TRY(tn_pieces_check_all(&w->pieces, err));
     TN_TRY(tn_pieces_lock(&w->pieces, "finish.lock", &lock, err));     /* others wait while much is placed */
     tn_status status = TN_OK;

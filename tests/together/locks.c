@@ -1,6 +1,7 @@
 /* tests/together/locks.c - a file system whose locks do not work; to be preloaded.
  *
  * LOCKS=none: flock() is not there (ENOSYS).  LOCKS=local: every process gets every lock.
+ * SLOW: see below.
  * HOST=NAME: this machine is called so, and was booted as another one. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,6 +25,31 @@ int flock(int fd, int operation)
     if (locks && strcmp(locks, "local") == 0)
         return 0;
     return (int)syscall(SYS_flock, fd, operation);
+}
+
+/* SLOW=PART=FILE: before a file gets a name that has PART, wait until FILE is there. */
+static void be_slow(const char *name)
+{
+    const char *slow = getenv("SLOW"), *file = slow ? strchr(slow, '=') : NULL;
+    char part[64];
+    if (!file || (size_t)(file - slow) >= sizeof part)
+        return;
+    memcpy(part, slow, (size_t)(file - slow));
+    part[file - slow] = '\0';
+    for (int i = 0; strstr(name, part) && access(file + 1, F_OK) != 0 && i < 2000; i++)
+        usleep(5000);
+}
+
+int linkat(int from_folder, const char *from, int folder, const char *name, int flags)
+{
+    be_slow(name);
+    return (int)syscall(SYS_linkat, from_folder, from, folder, name, flags);
+}
+
+int renameat2(int from_folder, const char *from, int folder, const char *name, unsigned flags)
+{
+    be_slow(name);
+    return (int)syscall(SYS_renameat2, from_folder, from, folder, name, flags);
 }
 
 int gethostname(char *name, size_t n)

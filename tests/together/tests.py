@@ -12,119 +12,13 @@ import pathlib
 import random
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import tempfile
 import time
-from array import array
 
-TENON, TOOLS = sys.argv[1], pathlib.Path(sys.argv[2])
-SLICE = [word for word in sys.argv[3:] if word.startswith("--all")]
-ROOM = pathlib.Path(tempfile.mkdtemp(prefix="tenon-together-"))
-ENVIRONMENT = {k: v for k, v in os.environ.items()
-               if not k.startswith(("SLURM", "OMPI", "PMI", "TENON_", "JOB_COMPLETION"))}
-ENVIRONMENT["LC_ALL"] = "C"
-TESTS = []
-
-
-def test(f):
-    TESTS.append(f)
-    return f
-
-
-def write_input(path, seed=1, rows=600, change=0):
-    """Small tensors, two large ones, metadata, and a tied tensor."""
-    pick = random.Random(seed)
-    header, at = {"__metadata__": {"made": "by a test"}}, 0
-    shapes = {f"layer.{i}.{part}": shape for i in range(12)
-              for part, shape in (("weight", [64, 256]), ("bias", [64]), ("norm", [256]))}
-    shapes |= {"embedding": [rows, 512], "head": [rows, 512], "odd": [3, 7, 5], "one": []}
-    for name, shape in shapes.items():
-        n = 4
-        for extent in shape:
-            n *= extent
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + n]}
-        at += n
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    block = array("f", [pick.gauss(0, 1) for _ in range(65521)]).tobytes()
-    data = (block * (at // len(block) + 1))[:at]
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + data[:-4] + struct.pack("<f", 1 + change))
-
-
-INPUT = ROOM / "in.safetensors"
-write_input(INPUT)
-SMALL = ROOM / "small.safetensors"
-write_input(SMALL, rows=80)
-
-
-def tool(*words, code=0, env=None, **more):
-    done = subprocess.run([TENON, *map(str, words)], capture_output=True, text=True, timeout=60,
-                          env={**ENVIRONMENT, **(env or {})}, **more)
-    assert code is None or done.returncode == code, \
-        f"{' '.join(map(str, words))}: exit {done.returncode}: {done.stderr}"
-    return done
-
-
-def begin(*words, env=None, **more):
-    return subprocess.Popen([TENON, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env={**ENVIRONMENT, **(env or {})}, **more)
-
-
-def end(processes, codes=(0,)):
-    out = []
-    for p in processes:
-        stdout, stderr = p.communicate(timeout=60)
-        assert codes is None or p.returncode in codes, f"exit {p.returncode}: {stderr}"
-        out.append(stderr)
-    return out
-
-
-def contents(folder):
-    return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
-
-
-class Case:
-    """A folder for the output, and the files that one process writes."""
-    number = 0
-
-    def __init__(self, name, *options, source=INPUT):
-        Case.number += 1
-        self.folder = ROOM / f"case{Case.number}"
-        self.folder.mkdir()
-        self.source, self.options = source, options
-        self.out = self.folder / name
-        self.work = self.folder / (name + ".tenon")
-        self.convert()
-        self.reference = contents(self.folder)
-        self.reset()
-
-    def convert(self):
-        tool("convert", self.source, self.out, "-q", *self.options)
-
-    def command(self, *more):
-        return ["convert", "--together", self.source, self.out, "-q", "--piece-size", "200K", *self.options, *more]
-
-    def plan(self, *more):
-        tool("plan", self.source, self.out, "-q", "--piece-size", "200K", *self.options, *more)
-
-    def pieces(self):
-        return json.loads((self.work / "plan.json").read_text())["pieces"]
-
-    def reset(self):
-        shutil.rmtree(self.folder)
-        self.folder.mkdir()
-
-    def is_right(self, what=""):
-        found = contents(self.folder)
-        assert sorted(found) == sorted(self.reference), f"{what}: {sorted(os.listdir(self.folder))}"
-        assert found == self.reference, f"{what}: other bytes than one process writes"
-        assert sorted(os.listdir(self.folder)) == sorted(self.reference), f"{what}: {os.listdir(self.folder)}"
-
-    def is_untouched(self, what=""):
-        assert not contents(self.folder), f"{what}: {os.listdir(self.folder)}"
+import results  # its tests register themselves
+from support import (ENVIRONMENT, INPUT, ROOM, SMALL, TENON, TESTS, TOOLS, Case, begin, contents, crc32c, damage, end,
+                     kills, test, tool, write_input)
 
 
 def cases():
@@ -213,6 +107,15 @@ def a_rank_that_comes_late_finds_the_work_done():
 
 
 @test
+def a_late_process_without_a_rank_is_told_what_it_found():
+    case = Case("out.zt", source=SMALL)
+    tool(*case.command())
+    done = tool(*case.command(), code=2)
+    assert "nothing is left to do: with --ranks" in done.stderr and "--force" in done.stderr, done.stderr
+    case.is_right()
+
+
+@test
 def launchers_are_only_asked_with_together():
     case = Case("out.zt", "--cast", "bf16", source=SMALL)
     tool("convert", SMALL, case.out, "-q", "--cast", "bf16", env={"SLURM_PROCID": "3", "SLURM_NTASKS": "8"})
@@ -263,6 +166,30 @@ def a_conversion_that_was_interrupted_goes_on_with_the_same_command():
     assert (state["pieces_made"], state["published"]) == (3, False)
     tool(*case.command())
     case.is_right()
+
+
+@test
+def one_process_that_is_interrupted_goes_on_with_the_same_command():
+    for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        case = big_case()
+        command = [*case.command("-j", "1")]
+        process = begin(*command)
+        until = time.monotonic() + 30
+        while len(list(case.work.glob("pieces/*.done"))) < 3 and time.monotonic() < until:
+            time.sleep(0.002)
+        process.send_signal(sent)
+        process.communicate(timeout=60)
+        before = {p.name: p.stat().st_mtime_ns for p in case.work.glob("pieces/*.done")}
+        assert process.returncode == -sent and len(before) >= 3 and not case.out.exists(), (sent, process.returncode)
+        second = begin(*command)
+        while len(list(case.work.glob("pieces/*.done"))) == len(before) and second.poll() is None:
+            time.sleep(0.001)
+        second.send_signal(signal.SIGKILL)
+        second.communicate(timeout=60)
+        after = {p.name: p.stat().st_mtime_ns for p in case.work.glob("pieces/*.done")}
+        assert not after or {n: after[n] for n in before} == before, "a piece was made again"
+        tool(*command, code=None if case.out.exists() else 0)
+        case.is_right(str(sent))
 
 
 @test
@@ -428,12 +355,6 @@ def urls_and_pipes_are_refused():
     assert "--work needs --together" in tool("convert", SMALL, ROOM / "x.zt", "--work", "x", code=2).stderr
 
 
-def damage(path, change):
-    data = bytearray(path.read_bytes())
-    change(data)
-    path.write_bytes(bytes(data))
-
-
 @test
 def records_that_a_crash_cut_short_are_made_again():
     case = Case("out.zt", "--compress", "zstd", "--checksum", "crc32c", source=SMALL)
@@ -444,6 +365,39 @@ def records_that_a_crash_cut_short_are_made_again():
     damage(records[1], lambda d: d.__setitem__(slice(None), b"\0" * len(d)))
     tool(*case.command())
     case.is_right()
+
+
+@test
+def a_record_whose_data_a_crash_took_is_made_again():
+    for i, command in enumerate((["finish", "-q"], ["run", "-q"], None)):
+        case = Case("out.zt", "--compress", "zstd", "--checksum", "crc32c", source=SMALL)
+        case.plan()
+        tool("run", case.work, "-q")
+        parts = sorted((case.work / "pieces").glob("*.part"))
+        parts[0].unlink()
+        os.truncate(parts[1], 10)
+        if command:
+            tool(command[0], case.work, *command[1:])
+        if i == 1:
+            tool("finish", case.work, "-q")
+        if i == 2:
+            tool(*case.command())
+        case.is_right(str(command))
+
+
+@test
+def a_folder_on_another_file_system_is_refused_and_does_not_stay():
+    other = next((f for f in map(pathlib.Path, ("/dev/shm", "/run", "/var/tmp"))
+                  if os.access(f, os.W_OK) and f.stat().st_dev != ROOM.stat().st_dev), None)
+    if not other:
+        return
+    work = other / f"tenon-together-{os.getpid()}"
+    for options in ((), ("--shard-size", "100K")):
+        case = Case("out.safetensors", *options, source=SMALL)
+        for command in (case.command("--work", work), ["plan", SMALL, case.out, *options, "--work", work]):
+            assert "another file system" in tool(*command, code=1).stderr
+            assert not work.exists(), os.listdir(work)
+        assert os.listdir(case.folder) == []
 
 
 @test
@@ -462,23 +416,15 @@ def records_that_are_wrong_publish_nothing():
     ]
     for i, do in enumerate(harm):
         do()
-        tool("finish", case.work, "-q", code=None if i else 1)
+        tool("finish", case.work, "-q", code=None)
         assert not case.out.exists() or case.out.read_bytes() == case.reference["out.zt"], i
+        case.out.unlink(missing_ok=True)
         shutil.rmtree(case.work, ignore_errors=True)
         shutil.copytree(kept, case.work)
     # the copy has other files: it can be abandoned, and the same command begins anew
     tool("abandon", case.work)
     tool(*case.command())
     case.is_right()
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 @test
@@ -529,14 +475,6 @@ def traced(case, *mode, log):
     return subprocess.run([TOOLS / "trace", log, *map(str, mode), "--", TENON, *map(str, case.command("-j", "1"))],
                           env={**ENVIRONMENT, "FAULTS_PRELOAD": str(TOOLS / "inject.so")}, capture_output=True,
                           timeout=60)
-
-
-def kills(count, step):
-    """At which of `count` system calls to kill."""
-    first = 0
-    if SLICE:
-        first, step = map(int, (SLICE[0].partition("=")[2] or "0/1").split("/"))
-    return range(1 + first, count + 1, step)
 
 
 @test
@@ -642,7 +580,7 @@ def a_folder_that_is_used_is_not_abandoned():
     holder = Holder(case)
     assert "is working there" in tool("abandon", case.work, code=3).stderr
     run = tool("run", case.work, "--piece", holder.state["holders"][0]["piece"])
-    assert "1 are being made by others" in run.stderr, run.stderr
+    assert "1 is being made by others" in run.stderr, run.stderr
     holder.process.send_signal(signal.SIGCONT)
     end([holder.process])
     tool("finish", case.work, "-q")
@@ -709,143 +647,28 @@ def locks_that_others_do_not_see_are_noticed():
         assert case.out.read_bytes() == case.reference["out.zt"]
 
 
-# ---- results ----
-
-QUANTIZED = ROOM / "quantized.zt"
-OTHER = ROOM / "other.safetensors"
-FOLDERS = ROOM / "folders"
-
-
-def looks():
-    """Commands that look at files, and their exit codes; --json is added."""
-    if not QUANTIZED.exists():
-        write_input(OTHER, seed=2, rows=80)
-        tool("convert", SMALL, QUANTIZED, "-q", "--cast", "*weight=nvfp4", "--cast", "head=bf16", "--compress", "zstd",
-             "--checksum", "crc32c")
-        FOLDERS.mkdir()
-    return [(0, "verify", QUANTIZED), (0, "stats", QUANTIZED, "--exclude", "*bias"),
-            (1, "diff", SMALL, QUANTIZED), (1, "diff", SMALL, OTHER, "--tolerance", "1,0.1"), (0, "diff", SMALL, SMALL),
-            (0, "compare-types", SMALL, "--types", "mxfp4,int4_b32,q4_K")]
-
-
-def all_print(words, n, expected, code, what, **more):
-    """One of n processes prints what one alone prints, the others nothing."""
-    processes = [begin(*words, "--together", "--piece-size", "50K", "--ranks", f"{i}/{n}", **more) for i in range(n)]
-    texts = [p.communicate(timeout=60) for p in processes]
-    assert [p.returncode for p in processes] == [code] * n, f"{what}: {[p.returncode for p in processes]} {texts}"
-    assert sorted(len(t[0]) for t in texts)[:-1] == [0] * (n - 1), f"{what}: several have printed"
-    assert "".join(t[0] for t in texts) == expected.stdout, f"{what}: {texts}"
-    assert "".join(t[1] for t in texts) == expected.stderr, f"{what}: {texts}"
-
-
 @test
-def any_number_of_processes_prints_what_one_prints():
-    for code, *words in looks():
-        for more in ((), ("--json",)):
-            expected = tool(*words, *more, code=code)
-            for n in (1, 2, 3, 8):
-                all_print([*words, *more, "-j", 1 + n % 3], n, expected, code, f"{words} by {n}")
-            assert not list(ROOM.glob("*.tenon")), list(ROOM.glob("*.tenon"))
-
-
-@test
-def a_rank_that_comes_late_prints_nothing_and_knows_the_result():
-    code, *words = looks()[2]
-    expected = tool(*words, code=code)
-    work = FOLDERS / "late"
-    texts = [tool(*words, "--together", "--work", work, "--ranks", f"{i}/3", code=code).stdout for i in range(3)]
-    assert texts == [expected.stdout, "", ""] and not work.exists()
-    for _ in range(2):                  # without ranks the next one begins anew
-        assert tool(*words, "--together", "--work", work, code=code).stdout == expected.stdout
-    tool(*words, "--together", "--work", work, "--ranks", "0/3", code=code)
-    assert work.exists()                # others were awaited; the same rank again begins anew
-    assert tool(*words, "--together", "--work", work, "--ranks", "0/3", code=code).stdout == expected.stdout
-    tool("abandon", work)
-    assert not work.exists()
-
-
-@test
-def a_look_that_was_killed_at_any_step_goes_on():
-    if not (TOOLS / "trace").exists():
-        return
-    log = ROOM / "log"
-    for (code, *words), more in zip(looks(), (61, 53, 47, 67, 43, 71)):
-        expected = tool(*words, code=code)
-        folder = FOLDERS / "killed"
-        command = [*words, "--together", "--piece-size", "50K", "--work", folder, "-j", "1"]
-
-        def trace(*mode):
-            return subprocess.run([TOOLS / "trace", log, *map(str, mode), "--", TENON, *map(str, command)],
-                                  env={**ENVIRONMENT, "FAULTS_PRELOAD": str(TOOLS / "inject.so")},
-                                  capture_output=True, timeout=60)
-        assert trace("count").stdout.decode() == expected.stdout
-        count = len(log.read_text().splitlines()) - 1
-        for i in kills(count, more):
-            trace("kill", i)
-            done = tool(*command, code=code)
-            assert done.stdout == expected.stdout, f"{words} killed at call {i} of {count}: {done}"
-            assert os.listdir(FOLDERS) == [], f"{words} killed at call {i} of {count}: {os.listdir(FOLDERS)}"
-
-
-@test
-def another_question_or_input_is_refused():
-    looks()
-    work = FOLDERS / "asked"
-    tool("stats", SMALL, "--together", "--work", work, "--ranks", "0/2", "--only", "*bias")
-    (work / "published").unlink()
-    for words, what in ((("stats", SMALL, "--only", "*norm"), "options are not"),
-                        (("verify", SMALL), "options are not"),
-                        (("stats", OTHER, "--only", "*bias"), "input is not")):
-        done = tool(*words, "--together", "--work", work, "--ranks", "1/2", code=3)
-        assert what in done.stderr, done.stderr
-    assert json.loads(tool("ls", "--json", work).stdout)["pieces_made"] == 1
-    assert "work of \"stats\"" in tool("run", work, code=2).stderr
-    tool("abandon", work)
-    assert "--work needs --together" in tool("stats", SMALL, "--work", "x", code=2).stderr
-    assert "one process" in tool("stats", "-", "--together", code=2).stderr
-    assert "--work DIR" in tool("verify", "s3://bucket/x.zt", "--together", code=2).stderr
-
-
-@test
-def results_that_are_damaged_or_hostile_are_refused():
-    looks()
-    pick = random.Random(3)
-    trailer = len('"checksum":"crc32c:0x00000000"}\n')
-    for code, *words in looks():
-        work, kept = FOLDERS / "hostile", FOLDERS / "kept"
-        command = [*words, "--together", "--piece-size", "200K", "--work", work, "--ranks"]
-        tool(*command, "0/2", code=code)
-        (work / "published").unlink()
-        work.rename(kept)
-        record = max((kept / "pieces").glob("*.done"), key=lambda p: p.stat().st_size)
-        body = record.read_bytes()[:-trailer]
-        for i in range(12):
-            data = bytearray(body)
-            at = pick.randrange(len(data))
-            if i % 3 == 0:
-                del data[at:at + pick.randrange(1, 40)]
-            elif i % 3 == 1:
-                data[at] = pick.choice(b'0123456789",[]{}:\x00\xff')
-            else:
-                data[at:at] = pick.choice((b"9" * 25, b"[" * 99, b'""', b"[0,\"\"],", b"null,"))
-            shutil.copytree(kept, work)
-            (work / "pieces" / record.name).write_bytes(
-                bytes(data) + f'"checksum":"crc32c:0x{crc32c(data):08X}"}}\n'.encode())
-            done = tool(*command, "1/2", code=None)
-            assert done.returncode in (0, 1, 2, 3), f"{i}: {done.returncode} {bytes(data)}"
-            shutil.rmtree(work, ignore_errors=True)
-        shutil.rmtree(kept)
-
-
-@test
-def a_bad_file_is_told_once():
-    bad = ROOM / "bad.zt"
-    looks()
-    shutil.copy(QUANTIZED, bad)
-    damage(bad, lambda d: d.__setitem__(slice(5000, 5003), b"xyz"))
-    for words in (["verify", bad], ["verify", bad, "--json"], ["stats", bad]):
-        expected = tool(*words, code=1)
-        all_print(words, 3, expected, 1, words)
+def without_locks_two_that_publish_at_once_leave_the_whole_output():
+    for name, options, slow in (("out.safetensors", ("--shard-size", "100K"), "-00002-of"),
+                                ("out.safetensors", ("--shard-size", "100K"), ".json"), ("out.zt", (), "out.zt")):
+        for force in ((), ("--force",)):
+            case = Case(name, *options, source=SMALL)
+            if force:
+                case.convert()
+                tool("convert", SMALL, case.out, "-q", *options, *force)
+                case.reference = contents(case.folder)          # members of another set have other names
+                case.reset()
+                case.convert()
+            case.plan(*force)
+            tool("run", case.work, "-q")
+            go = ROOM / "go"
+            go.unlink(missing_ok=True)
+            late = begin("finish", case.work, "-q", env=preloaded(LOCKS="none", SLOW=f"{slow}={go}"))
+            time.sleep(0.3)             # it waits before it names a file, or comes later and finds all done
+            tool("finish", case.work, "-q", env=preloaded(LOCKS="none"), code=None)
+            go.touch()
+            end([late])
+            case.is_right(f"{name} {force}, late at {slow}")
 
 
 def main():
