@@ -339,7 +339,8 @@ static void convert_to_dense(const tn_sparse_conversion *r, uint64_t block, uint
 {
     size_t n, width = r->items.width, most = STAGE_BYTES / width;
     uint64_t first = tn_sparse_items(r, block, &n), at = tn_items_find(&r->items, first, 0, r->items.count);
-    uint64_t last = tn_items_find(&r->items, first + n, at, r->items.count);
+    uint64_t last = tn_items_find(&r->items, first + n, at,
+                                  r->items.count - at < n ? r->items.count : at + n);   /* each key once */
     if (r->zeroed) {
         tn_sparse_scatter(r, (tn_sparse_target){ to, first, n }, at, last);
         return;

@@ -1,7 +1,7 @@
 /* sparse/sparse_entries.c - reads and checks the indices of sparse tensors. */
 #include "sparse/sparse_entries.h"
 #include "tensor/indices.h"
-#include "kernels/level.h"
+#include "kernels/sparse/table.h"
 #include "sparse/sparse_sort.h"
 
 #include <stdlib.h>
@@ -169,27 +169,21 @@ static tn_entry_order order_of(const uint64_t *keys, size_t n, uint64_t first)
 
 /* --- a quick look: most tensors are in order --------------------------------------- */
 
-/* Whether indices [at, end) ascend, after the one before them if `follows`, and are below `limit`. */
-INLINE bool ascend(const uint8_t *indices, uint64_t at, uint64_t end, bool follows, uint64_t limit,
-                   unsigned bits)
+static const uint8_t *indices_at(const tn_entry_view *v, uint64_t i)
 {
-    unsigned wrong = 0;
-    if (at == end)
-        return true;
-    for (uint64_t i = follows ? at : at + 1; i < end; i++)
-        wrong |= tn_code_get(indices, i, bits) <= tn_code_get(indices, i - 1, bits);
-    return !wrong && tn_code_get(indices, end - 1, bits) < limit;
+    return v->indices + i * sizeof(uint32_t);
 }
 
-/* Entries of CSR, whose columns ascend within each row. */
-INLINE bool rows_ascend(const tn_entry_view *v, uint64_t at, uint64_t end, unsigned bits)
+/* Entries [at, end) of CSR, whose columns ascend within each row. */
+static bool rows_ascend(const tn_entry_view *v, const tn_sparse_kernels *k, uint64_t at, uint64_t end)
 {
     uint64_t row = row_of(v, at);
     bool follows = at > pointer_at(v, row);
     for (; at < end && row < v->rows; row++, follows = false) {
-        uint64_t next = pointer_at(v, row + 1);
+        uint64_t next = pointer_at(v, row + 1), first = follows ? at - 1 : at;
         next = next < end ? next : end;
-        if (next < at || !ascend(v->indices, at, next, follows, v->columns, bits))
+        if (next < at || (next > at && tn_index_get(v->type, v->indices, next - 1) >= v->columns) ||
+            !k->ascend(indices_at(v, first), next > at ? (size_t)(next - first) : 0))
             return false;
         at = next;
     }
@@ -197,20 +191,11 @@ INLINE bool rows_ascend(const tn_entry_view *v, uint64_t at, uint64_t end, unsig
 }
 
 /* Entries of a matrix as COO: pairs of a row and a column. */
-INLINE bool pairs_ascend(const tn_entry_view *v, uint64_t at, uint64_t end, unsigned bits)
+static bool pairs_ascend(const tn_entry_view *v, const tn_sparse_kernels *k, uint64_t at, uint64_t end)
 {
-    const uint64_t rows = (uint64_t)v->tensor->shape[0], columns = (uint64_t)v->tensor->shape[1];
-    uint64_t row = at ? tn_code_get(v->indices, 2 * at - 2, bits) : 0;
-    uint64_t column = at ? tn_code_get(v->indices, 2 * at - 1, bits) : UINT64_MAX;
-    unsigned wrong = 0;
-    for (uint64_t i = at; i < end; i++) {
-        uint64_t r = tn_code_get(v->indices, 2 * i, bits), c = tn_code_get(v->indices, 2 * i + 1, bits);
-        wrong |= (unsigned)(r < row) | ((unsigned)(r == row) & (unsigned)(c <= column) & (unsigned)(i > 0)) |
-                 (unsigned)(c >= columns);
-        row = r;
-        column = c;
-    }
-    return !wrong && row < rows;
+    const uint32_t limits[2] = { (uint32_t)v->tensor->shape[0], (uint32_t)v->tensor->shape[1] };
+    uint64_t first = at ? at - 1 : at;
+    return k->pairs_ascend(indices_at(v, 2 * first), (size_t)(end - first), limits);
 }
 
 /* True only if the entries [at, end) are right and ascend, after the one before them.  Negative indices are
@@ -218,15 +203,14 @@ INLINE bool pairs_ascend(const tn_entry_view *v, uint64_t at, uint64_t end, unsi
 static bool is_in_order(const tn_entry_view *v, uint64_t at, uint64_t end)
 {
     const tn_tensor *t = v->tensor;
-    bool narrow = tn_dtype_get(v->type)->bits == 32;
     for (uint32_t i = 0; i < t->rank; i++)
         if (t->shape[i] > INT32_MAX)
             return false;
-    if (v->indptr)
-        return narrow ? rows_ascend(v, at, end, 32) : rows_ascend(v, at, end, 64);
-    if (t->rank != 2)
+    if (tn_dtype_get(v->type)->bits != 32)
         return false;
-    return narrow ? pairs_ascend(v, at, end, 32) : pairs_ascend(v, at, end, 64);
+    if (v->indptr)
+        return rows_ascend(v, tn_sparse_kernels_get(), at, end);
+    return t->rank == 2 && pairs_ascend(v, tn_sparse_kernels_get(), at, end);
 }
 
 static tn_status check_span(void *context, uint64_t item, tn_pool_use use, tn_error *err)

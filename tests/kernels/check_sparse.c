@@ -170,6 +170,44 @@ static bool check_kind(const tn_sparse_kernels *k, tn_filter_kind kind)
     return true;
 }
 
+/* --- order ------------------------------------------------------------- */
+
+/* Small steps, so that rows have several pairs; then one number is changed, or none. */
+static void make_ascending(uint32_t *numbers, size_t n, size_t step)
+{
+    uint64_t next = below(3);
+    for (size_t i = 0; i < n; i++, next += 1 + below(40)) {
+        numbers[i * step] = (uint32_t)(step == 2 ? next / 100 : next);
+        if (step == 2)
+            numbers[i * step + 1] = (uint32_t)(next % 100);
+    }
+    if (n && below(4)) {
+        static const uint32_t odd[] = { 0, 1, 99, 100, INT32_MAX, 0x80000000, UINT32_MAX };
+        size_t i = below(n * step);
+        numbers[i] = below(2) ? odd[below(7)] : numbers[i] - 1 + (uint32_t)below(3);
+    }
+}
+
+static bool check_order(const tn_sparse_kernels *k)
+{
+    uint32_t numbers[2 * MOST];
+    for (unsigned tries = 0; tries < 60; tries++)
+        for (size_t n = 0; n <= MOST; n++) {
+            const uint32_t limits[2] = { (uint32_t)below(60) + 1, below(2) ? 100 : INT32_MAX };
+            make_ascending(numbers, n, 1);
+            uint8_t *at = src_room + place(4 * n);
+            memcpy(at, numbers, 4 * n);
+            if (k->ascend(at, n) != tn_ascend_scalar(at, n))
+                return printf("      %zu numbers\n", n), false;
+            make_ascending(numbers, n, 2);
+            at = src_room + place(8 * n);
+            memcpy(at, numbers, 8 * n);
+            if (k->pairs_ascend(at, n, limits) != tn_pairs_ascend_scalar(at, n, limits))
+                return printf("      %zu pairs below %u and %u\n", n, limits[0], limits[1]), false;
+        }
+    return true;
+}
+
 /* --- levels ------------------------------------------------------------------------------- */
 
 static void check_level(unsigned cpu)
@@ -183,6 +221,7 @@ static void check_level(unsigned cpu)
     tn_sparse_kernels_init(&k, cpu);
     for (unsigned i = 0; i < TN_FILTER_KINDS; i++)
         report(tn_cpu_name(cpu), names[i], check_kind(&k, (tn_filter_kind)i));
+    report(tn_cpu_name(cpu), "order", check_order(&k));
 }
 
 int main(int argc, char **argv)

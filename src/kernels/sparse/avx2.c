@@ -181,4 +181,28 @@ INLINE size_t pick(const tn_filter *filter, const uint8_t *p, size_t n, tn_picke
     return width == 4 ? pick_fours(filter, p, n, to) : pick_words(filter, p, n, to, width);
 }
 
+/* --- order ------------------------------------------------------------------------- */
+
+#define VECTOR 32
+typedef __m256i vec;
+typedef __m256i vm;
+
+INLINE vm either(vm m, vm n)      { return _mm256_or_si256(m, n); }
+INLINE bool any(vm m)             { return !_mm256_testz_si256(m, m); }
+INLINE vec load(const uint8_t *p) { return _mm256_loadu_si256((const void *)p); }
+INLINE vm not_above(vec a, vec b) { return _mm256_cmpeq_epi32(_mm256_max_epu32(a, b), b); }
+INLINE vm not_below(vec a, vec limit) { return _mm256_cmpeq_epi32(_mm256_max_epu32(a, limit), a); }
+
+INLINE vec repeat(const uint32_t limits[2])
+{
+    return _mm256_set1_epi64x((long long)((uint64_t)limits[1] << 32 | limits[0]));
+}
+
+/* Without the sign that would make a difference. */
+INLINE vm pairs_not_above(vec a, vec b)
+{
+    vec first = _mm256_shuffle_epi32(a, 0xb1), second = _mm256_shuffle_epi32(b, 0xb1);
+    return _mm256_xor_si256(_mm256_cmpgt_epi64(first, second), _mm256_set1_epi64x(-1));
+}
+
 #include "kernels/sparse/template.h"

@@ -183,4 +183,26 @@ INLINE size_t pick(const tn_filter *filter, const uint8_t *p, size_t n, tn_picke
     return width == 8 ? pick_eights(filter, p, n, to) : pick_lanes(filter, p, n, to, width);
 }
 
+/* --- order ------------------------------------------------------------------------- */
+
+#define VECTOR 64
+typedef __m512i vec;
+typedef uint32_t vm;
+
+INLINE vm either(vm m, vm n)          { return m | n; }
+INLINE bool any(vm m)                 { return m != 0; }
+INLINE vec load(const uint8_t *p)     { return _mm512_loadu_si512(p); }
+INLINE vm not_above(vec a, vec b)     { return _mm512_cmple_epu32_mask(a, b); }
+INLINE vm not_below(vec a, vec limit) { return _mm512_cmpge_epu32_mask(a, limit); }
+
+INLINE vec repeat(const uint32_t limits[2])
+{
+    return _mm512_set1_epi64((long long)((uint64_t)limits[1] << 32 | limits[0]));
+}
+
+INLINE vm pairs_not_above(vec a, vec b)
+{
+    return _mm512_cmple_epu64_mask(_mm512_rol_epi64(a, 32), _mm512_rol_epi64(b, 32));
+}
+
 #include "kernels/sparse/template.h"

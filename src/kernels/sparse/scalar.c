@@ -64,9 +64,43 @@ KERNELS(fnuz, 1)
 KERNELS(pair_4, 8)
 KERNELS(pair_8, 16)
 
+/* --- order ------------------------------------------------------------------- */
+
+INLINE uint32_t number_at(const void *numbers, size_t i)
+{
+    uint32_t x;
+    memcpy(&x, (const uint8_t *)numbers + i * sizeof x, sizeof x);
+    return x;
+}
+
+INLINE uint64_t pair_at(const void *pairs, size_t i)
+{
+    return (uint64_t)number_at(pairs, 2 * i) << 32 | number_at(pairs, 2 * i + 1);
+}
+
+bool tn_ascend_scalar(const void *numbers, size_t n)
+{
+    unsigned wrong = 0;
+    for (size_t i = 1; i < n; i++)
+        wrong |= number_at(numbers, i) <= number_at(numbers, i - 1);
+    return !wrong;
+}
+
+bool tn_pairs_ascend_scalar(const void *pairs, size_t n, const uint32_t limits[2])
+{
+    unsigned wrong = 0;
+    for (size_t i = 0; i < n; i++) {
+        wrong |= (unsigned)(i && pair_at(pairs, i) <= pair_at(pairs, i - 1));
+        wrong |= (unsigned)(number_at(pairs, 2 * i) >= limits[0]) |
+                 (unsigned)(number_at(pairs, 2 * i + 1) >= limits[1]);
+    }
+    return !wrong;
+}
+
 void tn_sparse_kernels_init_scalar(tn_sparse_kernels *k)
 {
     *k = (tn_sparse_kernels){
+        .ascend = tn_ascend_scalar, .pairs_ascend = tn_pairs_ascend_scalar,
         .count = { count_1, count_2, count_4, count_8, count_fnuz, count_pair_4, count_pair_8 },
         .pick  = { pick_1, pick_2, pick_4, pick_8, pick_fnuz, pick_pair_4, pick_pair_8 },
     };

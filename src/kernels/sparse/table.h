@@ -41,11 +41,24 @@ typedef struct tn_picked {
 /* Copies the elements that are kept and returns their number. */
 typedef size_t (*tn_filter_pick_fn)(const tn_filter *filter, const void *elements, size_t n, tn_picked to);
 
+/* Whether each of n numbers is above the one before it. */
+typedef bool (*tn_ascend_fn)(const void *numbers, size_t n);
+
+/* The same of pairs, by their first numbers, then by their second ones; and whether all first ones are below
+ * limits[0] and all second ones below limits[1], which are at most INT32_MAX. */
+typedef bool (*tn_pairs_ascend_fn)(const void *pairs, size_t n, const uint32_t limits[2]);
+
 typedef struct tn_sparse_kernels {
+    tn_ascend_fn       ascend;          /* of uint32 */
+    tn_pairs_ascend_fn pairs_ascend;
     tn_filter_count_fn count[TN_FILTER_KINDS];
     tn_filter_pick_fn  pick[TN_FILTER_KINDS];
 } tn_sparse_kernels;
 
 TN_KERNEL_TABLE(tn_sparse_kernels);
+
+/* The scalar level, which the others use for the last numbers. */
+bool tn_ascend_scalar(const void *numbers, size_t n);
+bool tn_pairs_ascend_scalar(const void *pairs, size_t n, const uint32_t limits[2]);
 
 #endif
