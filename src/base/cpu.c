@@ -29,6 +29,8 @@ static unsigned family_bit(void)
     unsigned family = (a >> 8 & 15) + (a >> 20 & 255), model = (a >> 4 & 15) | (a >> 12 & 0xf0);
     if (vendor == INTEL && family == 6 && model == 0x55)
         return TN_CPU_SKYLAKE;
+    if (vendor == AMD && family == 0x1a)
+        return TN_CPU_ZEN5;
     if (vendor != AMD || family != 0x19)        /* which Zen 3 and Zen 4 share, by model */
         return 0;
     bool zen4 = (model >= 0x10 && model <= 0x1f) || (model >= 0x60 && model <= 0x7f) || model >> 4 == 0xa;

@@ -10,7 +10,8 @@ enum {
     /* no features: families whose choices are measured (kernels/machine.c) */
     TN_CPU_ZEN4    = 8,
     TN_CPU_SKYLAKE = 32,        /* with AVX-512: Skylake-SP, Cascade Lake, Cooper Lake */
-    TN_CPU_FAMILIES = TN_CPU_ZEN4 | TN_CPU_SKYLAKE
+    TN_CPU_ZEN5    = 64,        /* all of family 26 */
+    TN_CPU_FAMILIES = TN_CPU_ZEN4 | TN_CPU_ZEN5 | TN_CPU_SKYLAKE
 };
 
 /* The mask of this machine, limited by the environment variable TENON_CPU (scalar, avx2, avx512, neon: at

@@ -38,9 +38,9 @@ typedef struct tn_reorder_kernels {
                        bool stream);
     unsigned interleave_width;  /* bytes of its vectors */
     bool     interleave_ordinary;       /* ordinary stores are faster than streaming ones */
-    /* Of each 2 * shift bits, low[i] has the low ones of a[i] below the low ones of b[i], high[i] the high ones
-     * of a[i] below the high ones of b[i]; shift is 1, 2 or 4.  low may be a, and high b.  What follows a and b
-     * is read next. */
+    /* Of each 2 * shift bits, low[i] has the low ones of a[i] below the low ones of b[i], high[i] the high
+     * ones of a[i] below the high ones of b[i]; shift is 1, 2 or 4.  low may be a, and high b.  What follows
+     * a and b is read next. */
     void (*exchange)(uint8_t *low, uint8_t *high, const uint8_t *a, const uint8_t *b, size_t n,
                      unsigned shift);
     /* Copies n bytes. */

@@ -151,8 +151,8 @@ INLINE void move_tile(const tile *t, unsigned size, bool stream, ptrdiff_t ahead
 }
 
 /* Moves strips, each a line of every row of dst, side by side from row i to end: at most STRIPS, so that what
- * is written at a time is near together.  Src is read aligned if there are many rows, so that the parts before
- * and after that cost little. */
+ * is written at a time is near together.  Src is read aligned if there are many rows, so that the parts
+ * before and after that cost little. */
 INLINE void move_strips(tile t, size_t i, size_t end, unsigned size, bool stream, ptrdiff_t ahead)
 {
     const size_t tall = VECTOR / size, wide = TN_LINE / size, columns = t.columns;
