@@ -84,15 +84,19 @@ INLINE void weigh_plainly(unsigned size, bool by_magnitude, columns *c)
         c->w[e] = usual + magnitude(c->x[e]);
 }
 
+/* How many vectors are searched side by side when n sub-blocks are left. */
+INLINE unsigned vectors_of(size_t n) { return n > PAIR * LANES ? QUAD : PAIR; }
+
 /* Searches all sub-blocks. */
 INLINE void search_chunk(const rows *r, const tn_affine_type *t, chunk *k)
 {
     if (r->q)
         find_means(r->x, r->n / r->count, t->importance_factor, k);
-    for (size_t at = 0; at < r->n; at += PAIR * LANES) {
-        columns c[PAIR];
-        found f[PAIR];
-        for (unsigned g = 0; g < PAIR; g++) {
+    for (size_t at = 0; at < r->n; at += QUAD * LANES) {
+        columns c[QUAD];
+        found f[QUAD];
+        const unsigned vectors = vectors_of(r->n - at);
+        for (unsigned g = 0; g < vectors; g++) {
             size_t from = at + g * LANES;
             load_values(r, from, &c[g]);
             if (r->q) {
@@ -102,8 +106,8 @@ INLINE void search_chunk(const rows *r, const tn_affine_type *t, chunk *k)
                 weigh_plainly(r->size, t->plain.by_magnitude, &c[g]);
             }
         }
-        search_above(c, r->size, r->q ? &t->weighted : &t->plain, f);
-        for (unsigned g = 0; g < PAIR; g++)
+        search_above(c, vectors, r->size, r->q ? &t->weighted : &t->plain, f);
+        for (unsigned g = 0; g < vectors; g++)
             put_found(k, at + g * LANES, &f[g]);
     }
 }
@@ -317,25 +321,26 @@ typedef struct type_32 {
 INLINE void search_blocks(const rows *r, float mean_square, const type_32 *t, chunk *k)
 {
     const tn_search_range range = TN_RANGE_32(t->N);
-    columns c[PAIR];
-    found f[PAIR];
-    for (unsigned g = 0; g < PAIR; g++) {
+    columns c[QUAD];
+    found f[QUAD];
+    const unsigned vectors = vectors_of(r->n);
+    for (unsigned g = 0; g < vectors; g++) {
         load_values(r, g * LANES, &c[g]);
         weigh_columns(r, every_f(mean_square), g * LANES, &c[g]);
         f[g].min = f[g].from = (vf){ 0 };
     }
     if (t->has_min)
-        search_above(c, 32, &range, f);
-    else
-        search_around(c, 32, t->N, f);
-    for (unsigned g = 0; g < PAIR; g++)
+        search_above(c, vectors, 32, &range, f);
+    for (unsigned p = 0; p < vectors && !t->has_min; p += PAIR)
+        search_around(c + p, 32, t->N, f + p);
+    for (unsigned g = 0; g < vectors; g++)
         put_found(k, g * LANES, &f[g]);
 }
 
 INLINE void encode_weighted(const float *x, const float *q, float mean_square, size_t n, const type_32 *t,
                             uint8_t *b)
 {
-    enum { SOME = PAIR * LANES };
+    enum { SOME = QUAD * LANES };
     for (size_t i = 0; i < n; i += SOME, x += 32 * SOME, q += 32 * SOME) {
         const rows r = { x, q, n - i < SOME ? n - i : SOME, 32, 1 };
         chunk k;

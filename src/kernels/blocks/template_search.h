@@ -167,45 +167,71 @@ INLINE vm fit_line(const affine_state *a, const sums_3 *s, vf *scale, vf *min)
     return above(D, (vf){ 0 });
 }
 
-/* tn_search_affine() of the lanes of PAIR vectors. */
-INLINE void search_above(const columns *c, unsigned n, const tn_search_range *r, found *f)
+/* A search of up to QUAD vectors, PAIR of them at a time: while one pair waits for its sums another one works. */
+typedef struct affine_search {
+    const columns *c;
+    unsigned n, vectors;
+    affine_state a[QUAD];
+    vf l[QUAD][SUB], inverse[QUAD], scale[QUAD], min[QUAD], error[QUAD];
+    vm valid[QUAD];
+} affine_search;
+
+INLINE void begin_search(const tn_search_range *r, affine_search *s, found *f)
 {
-    affine_state a[PAIR];
-    vf l[PAIR][SUB], i[PAIR], scale[PAIR], min[PAIR], error[PAIR];
-    sums_3 s[PAIR];
-    for (unsigned g = 0; g < PAIR; g++) {
-        begin_affine(&c[g], n, r->is_weighted, &a[g]);
-        i[g] = (float)r->N / (a[g].max - a[g].min);
-        f[g].from = min[g] = a[g].min;
-        a[g].scale = scale[g] = 1 / i[g];
+    for (unsigned g = 0; g < s->vectors; g++) {
+        affine_state *a = &s->a[g];
+        begin_affine(&s->c[g], s->n, r->is_weighted, a);
+        s->inverse[g] = (float)r->N / (a->max - a->min);
+        f[g].from = s->min[g] = a->min;
+        a->scale = s->scale[g] = 1 / s->inverse[g];
     }
-    try_above(c, n, r->N, a, i, l, s);
-    affine_errors(c, n, r->by_magnitude, scale, min, l, error);
-    for (unsigned g = 0; g < PAIR; g++) {
-        a[g].least = error[g];
-        f[g].inverse = i[g];
+}
+
+/* Codes of a trial, and their errors: with the line that fits them best, or with the one that is set. */
+INLINE void try_lines(const tn_search_range *r, bool fits, affine_search *s)
+{
+    for (unsigned p = 0; p < s->vectors; p += PAIR) {
+        sums_3 sums[PAIR];
+        try_above(s->c + p, s->n, r->N, s->a + p, s->inverse + p, s->l + p, sums);
+        for (unsigned g = p; g < p + PAIR && fits; g++)
+            s->valid[g] = fit_line(&s->a[g], &sums[g - p], &s->scale[g], &s->min[g]);
+    }
+    for (unsigned p = 0; p < s->vectors; p += PAIR)
+        affine_errors(s->c + p, s->n, r->by_magnitude, s->scale + p, s->min + p, s->l + p, s->error + p);
+}
+
+/* tn_search_affine() of the lanes of `vectors` vectors, a multiple of PAIR. */
+INLINE void search_above(const columns *c, unsigned vectors, unsigned n, const tn_search_range *r, found *f)
+{
+    affine_search s;
+    s.c = c;
+    s.n = n;
+    s.vectors = vectors;
+    begin_search(r, &s, f);
+    try_lines(r, false, &s);
+    for (unsigned g = 0; g < vectors; g++) {
+        s.a[g].least = s.error[g];
+        f[g].inverse = s.inverse[g];
     }
     for (int k = 0; k <= r->trials; k++) {
-        vm valid[PAIR];
-        for (unsigned g = 0; g < PAIR; g++)
-            i[g] = (r->first + r->step * (float)k + (float)r->N) / (a[g].max - a[g].min);
-        try_above(c, n, r->N, a, i, l, s);
-        for (unsigned g = 0; g < PAIR; g++)
-            valid[g] = fit_line(&a[g], &s[g], &scale[g], &min[g]);
-        affine_errors(c, n, r->by_magnitude, scale, min, l, error);
-        for (unsigned g = 0; g < PAIR; g++) {
-            vm better = both(valid[g], above(a[g].least, error[g]));
-            f[g].inverse = pick(better, i[g], f[g].inverse);
-            f[g].from = pick(better, a[g].min, f[g].from);
-            a[g].least = pick(better, error[g], a[g].least);
-            a[g].scale = pick(better, scale[g], a[g].scale);
-            a[g].min = pick(better, min[g], a[g].min);
+        for (unsigned g = 0; g < vectors; g++)
+            s.inverse[g] = (r->first + r->step * (float)k + (float)r->N) / (s.a[g].max - s.a[g].min);
+        try_lines(r, true, &s);
+        for (unsigned g = 0; g < vectors; g++) {
+            affine_state *a = &s.a[g];
+            vm better = both(s.valid[g], above(a->least, s.error[g]));
+            f[g].inverse = pick(better, s.inverse[g], f[g].inverse);
+            f[g].from = pick(better, a->min, f[g].from);
+            a->least = pick(better, s.error[g], a->least);
+            a->scale = pick(better, s.scale[g], a->scale);
+            a->min = pick(better, s.min[g], a->min);
         }
     }
-    for (unsigned g = 0; g < PAIR; g++) {
-        f[g].scale = pick(a[g].flat, (vf){ 0 }, a[g].scale);
-        f[g].min = -pick(a[g].flat, f[g].from, a[g].min);
-        f[g].inverse = pick(a[g].flat, (vf){ 0 }, f[g].inverse);
+    for (unsigned g = 0; g < vectors; g++) {
+        const affine_state *a = &s.a[g];
+        f[g].scale = pick(a->flat, (vf){ 0 }, a->scale);
+        f[g].min = -pick(a->flat, f[g].from, a->min);
+        f[g].inverse = pick(a->flat, (vf){ 0 }, f[g].inverse);
     }
 }
 
