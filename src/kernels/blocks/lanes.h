@@ -13,6 +13,15 @@ INLINE vm none_of(vm m)                 { return (vm)~m; }
 INLINE vf evens(vf a, vf b)             { return __builtin_shufflevector(a, b, EVENS); }
 INLINE vf odds(vf a, vf b)              { return __builtin_shufflevector(a, b, ODDS); }
 
+/* 0, 1, 2 ... */
+INLINE vf lane_numbers(void)
+{
+    vf v = { 0 };
+    for (unsigned r = 0; r < LANES; r++)
+        v[r] = (float)r;
+    return v;
+}
+
 /* near() of any number. */
 INLINE vi near_any(vf v)
 {

@@ -38,24 +38,17 @@ INLINE uint16_t nearest_point(const uint16_t *list, const costs *c, unsigned bit
         *is_lost |= least[0] == FLT_MAX;
         return list[1 + __builtin_ctz(lane_bits(same(best, least)))];
     }
-    vi at = { 0 };
-    for (int32_t k = LANES; k < list[0]; k += LANES) {
+    vf at = { 0 };
+    for (unsigned k = LANES; k < list[0]; k += LANES) {
         cost = costs_at(list + 1 + k, c, bits);
         vm less = above(best, cost);
         best = pick(less, cost, best);
-        at = (vi)pick(less, (vf)((vi){ 0 } + k), (vf)at);
+        at = pick(less, every_f((float)k), at);
     }
     vf least = least_lane(best);
     *is_lost |= least[0] == FLT_MAX;
-    unsigned lanes = lane_bits(same(best, least));
-    int32_t place[LANES], first = INT32_MAX;
-    memcpy(place, &at, sizeof place);
-    do {
-        int32_t lane = __builtin_ctz(lanes), own = place[lane] + lane;
-        first = own < first ? own : first;
-        lanes &= lanes - 1;
-    } while (lanes);
-    return list[1 + first];
+    vf first = least_lane(pick(same(best, least), at + lane_numbers(), every_f(FLT_MAX)));
+    return list[1 + (unsigned)first[0]];
 }
 
 /* ---- levels ---- */
@@ -79,16 +72,14 @@ INLINE void spread_rows(const grid_type *t, const grid_state *s, grid_rows *r)
 }
 
 /* The costs of group g. */
-INLINE costs costs_of(const grid_rows *r, unsigned g, float scale, unsigned bits)
+INLINE void find_costs(const grid_rows *r, unsigned g, float scale, unsigned bits, costs *c)
 {
     const eight_f twos = { 1, 3, 5, 7, 1, 3, 5, 7 }, threes = { 1, 3, 5, 7, 9, 11, 13, 15 };
     eight_f step = scale * (bits == 2 ? twos : threes);
-    costs c;
     for (unsigned i = 0; i < 4; i++) {
         eight_f e = step - r->x[4 * g + i];
-        put_eight(c.of + 8 * i, r->root[4 * g + i] * e * e);
+        put_eight(c->of + 8 * i, r->root[4 * g + i] * e * e);
     }
-    return c;
 }
 
 /* Levels of all values of a sub-block, each in a byte. */
@@ -168,7 +159,8 @@ INLINE void snap_trials(const grid_type *type, const grid_state *s, const grid_r
     }
     for (unsigned i = 0; i < tasks; i++) {
         unsigned k = task[i].trial, g = task[i].group;
-        costs c = costs_of(r, g, t->scale[k], type->bits);
+        costs c;
+        find_costs(r, g, t->scale[k], type->bits, &c);
         t->point[g][k] = nearest_point(s->near->list + task[i].list, &c, type->bits, &t->is_lost[g]);
     }
 }
