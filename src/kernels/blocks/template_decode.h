@@ -271,22 +271,21 @@ typedef struct k_factors {
     float scale[8], min[8];
 } k_factors;
 
-INLINE k_factors k_factors_of(const uint8_t *b)
+/* k_scale() of all sub-blocks: 6 bits of each, four in a word.  Where there are these vectors, bytes are
+ * little-endian. */
+INLINE void take_k_factors(const uint8_t *b, k_factors *f)
 {
-    float d = half_float(b), dmin = half_float(b + 2);
-    k_factors f;
-    for (unsigned s = 0; s < 8; s++) {
-        unsigned scale, min;
-        k_scale(b + 4, s, &scale, &min);
-        f.scale[s] = d * (float)scale;
-        f.min[s] = dmin * (float)min;
-    }
-    return f;
+    const uint32_t first = word32(b + 4), second = word32(b + 8), third = word32(b + 12);
+    const uint32_t scale[2] = { first & 0x3f3f3f3f, (third & 0x0f0f0f0f) | (first >> 2 & 0x30303030) };
+    const uint32_t min[2] = { second & 0x3f3f3f3f, (third >> 4 & 0x0f0f0f0f) | (second >> 2 & 0x30303030) };
+    put_eight(f->scale, half_float(b) * widen((const int8_t *)scale));
+    put_eight(f->min, half_float(b + 2) * widen((const int8_t *)min));
 }
 
 INLINE void q4_K_values(const uint8_t *b, float *y, bool past)
 {
-    k_factors f = k_factors_of(b);
+    k_factors f;
+    take_k_factors(b, &f);
     for (unsigned s = 0; s < 8; s += 2) {
         bytes32 v = take32(b + 16 + 16 * s);
         code_bytes low = { .all = v & 15 }, high = { .all = v >> 4 };
@@ -297,7 +296,8 @@ INLINE void q4_K_values(const uint8_t *b, float *y, bool past)
 
 INLINE void q5_K_values(const uint8_t *b, float *y, bool past)
 {
-    k_factors f = k_factors_of(b);
+    k_factors f;
+    take_k_factors(b, &f);
     bytes32 fifth = take32(b + 16);
     for (unsigned s = 0; s < 8; s += 2, fifth >>= 2) {
         bytes32 v = take32(b + 48 + 16 * s);

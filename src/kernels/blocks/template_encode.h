@@ -279,10 +279,17 @@ INLINE void encode_eights(const float *restrict x, float i, uint8_t *restrict b)
 /* first_largest() of 256 values, or only its magnitude. */
 INLINE float one_peak(const float *x, bool with_sign)
 {
-    enum { PART = 256 / LANES };
-    float part[LANES];
-    put_floats(part, with_sign ? first_peaks_of(x, LANES, PART) : peaks_of(x, LANES, PART));
-    return first_largest(part, LANES);
+    vf high = floats(x), low = high;
+    for (unsigned e = LANES; e < 256; e += LANES) {
+        high = most_f(floats(x + e), high);
+        low = least_f(floats(x + e), low);
+    }
+    float highest = -least_lane(-high)[0], lowest = least_lane(low)[0];
+    if (!with_sign)
+        return fabsf(highest > -lowest ? highest : lowest);
+    if (highest == -lowest)     /* it matters which is first */
+        return first_largest(x, 256);
+    return highest > -lowest ? highest : lowest;
 }
 
 static void encode_q8_K(const float *x, const float *q, float mean_square, size_t n, uint8_t *b)
