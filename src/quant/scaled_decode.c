@@ -434,6 +434,58 @@ static void decode_row(const reader *r, scratch *w, const tile_row *l, uint64_t 
     }
 }
 
+/* --- short rows ----------------------------------------------------------------------------- */
+
+static bool ends_on_byte(const tn_scaled_field *field, unsigned bits, uint64_t n)
+{
+    return !field->data || tn_scaled_ends_on_byte(bits, n);
+}
+
+static void repeat_words(void *words, size_t n, size_t times)
+{
+    for (size_t k = 1; k < times; k++)
+        memcpy((uint8_t *)words + 4 * k * n, words, 4 * n);
+}
+
+/* Gives each of some rows its own levels of these tiles. */
+static void repeat_levels(const reader *r, scratch *w, size_t n, size_t rows)
+{
+    repeat_words(w->scales, n, rows);
+    if (r->p->d->has_zero && r->p->d->zero.kind == TN_NUMBER_FLOAT)
+        repeat_words(w->shifts, n, rows);
+    else if (r->p->d->has_zero)
+        repeat_words(w->zeros, n, rows);
+    for (size_t k = 1; k < rows && r->p->d->number.kind == TN_NUMBER_CODEBOOK; k++)
+        memcpy(w->mappings + k * n, w->mappings, n);
+    if (r->p->d->number.kind == TN_NUMBER_CODEBOOK)
+        memset(w->mappings + rows * n, 0, TN_DECODE_SPARE);
+}
+
+/* Rows of matrix tiles, from one, that are decoded together: their codes follow one another. */
+static size_t rows_at_once(const reader *r, uint64_t row, size_t n)
+{
+    const tn_scaled_plan *p = r->p;
+    uint64_t left = p->tile_rows - row % p->rows % p->tile_rows, most = n / p->columns;
+    bool follow = ends_on_byte(&p->data, r->data_bits, p->columns),
+         even = p->tiles_across == 1 || (p->tile_columns & (p->tile_columns - 1)) == 0;
+    if (p->tile_rows == 1 || r->columns != p->columns || p->columns % p->tile_columns || p->d->of ||
+        p->d->subtile || !follow || !even || !r->at_once)
+        return 0;
+    left = tn_min_u64(left, p->rows - row % p->rows);
+    most = tn_min_u64(most, tn_min_u64(CHUNK / p->columns, LEVELS / p->tiles_across));
+    return (size_t)tn_min_u64(most, left);
+}
+
+static void decode_rows(const reader *r, scratch *w, const tile_row *l, size_t rows, float *y)
+{
+    const tn_scaled_plan *p = r->p;
+    size_t tiles = (size_t)p->tiles_across, n = rows * (size_t)p->columns;
+    read_levels(r, w, l, (unit_span){ 0, tiles, 0, 1 });
+    repeat_levels(r, w, tiles, rows);
+    const tn_decode_levels levels = levels_of(w, tiles == 1 ? CHUNK : r->tile);
+    put_values(r, w, codes_at(r, &l->data, 0, n, w->codes), n, &levels, y);
+}
+
 /* --- a reader ------------------------------------------------------------------------------ */
 
 static void set_tile(reader *r, uint64_t columns, uint64_t rows)
@@ -468,11 +520,6 @@ static reader reader_of(const tn_decode_kernels *k, const tn_scaled_plan *p, flo
     if (p->data.bits < 8 && tn_scaled_data_row(p) == 1) /* a row of one code takes a byte */
         r.data_bits = 8;
     return r;
-}
-
-static bool ends_on_byte(const tn_scaled_field *field, unsigned bits, uint64_t n)
-{
-    return !field->data || tn_scaled_ends_on_byte(bits, n);
 }
 
 /* Whether there is no gap between the numbers of two rows of tiles. */
@@ -639,6 +686,18 @@ static void inner_sparse_codes(const reader *r, scratch *w, const position *at, 
     }
 }
 
+/* Columns of one tile, from one on, that are decoded together: their codes follow one another. */
+static size_t columns_at_once(const reader *r, const position *at, size_t n)
+{
+    const tn_scaled_plan *p = r->p;
+    uint64_t left = p->tile_columns - at->column % p->tile_columns, most = n / p->inner;
+    bool follow = p->inner == p->last && ends_on_byte(&p->data, r->data_bits, p->last);
+    if (p->d->of || p->d->subtile || at->inner || !follow)
+        return 1;
+    most = tn_min_u64(tn_min_u64(most, LEVELS / p->inner), tn_min_u64(left, p->columns - at->column));
+    return most ? (size_t)most : 1;
+}
+
 /* Decodes at most n neighbours in the inner dimensions.  Returns how many. */
 static size_t decode_inner(const reader *r, scratch *w, uint64_t element, size_t n, float *y)
 {
@@ -647,10 +706,13 @@ static size_t decode_inner(const reader *r, scratch *w, uint64_t element, size_t
     const tn_decode_levels levels = levels_of(w, 1);
     uint8_t slots[LEVELS];
     uint64_t index;
+    size_t columns = columns_at_once(r, &at, n);
     n = (size_t)tn_min_u64(n, tn_min_u64(LEVELS, p->inner - at.inner));
     if (r->data_bits < 8)
         n = (size_t)tn_min_u64(n, p->last - at.inner % p->last);
     read_inner_levels(r, w, &at, n);
+    repeat_levels(r, w, n, columns);
+    n *= columns;
     if (!p->d->of) {
         run from = data_run(r, element, &index);
         decode(&r->number, y, codes_at(r, &from, index, n, w->codes), n, &levels);
@@ -680,8 +742,12 @@ void tn_scaled_values_with(const tn_decode_kernels *k, const tn_scaled_plan *p, 
     for (size_t done; n; first += done, y += done, n -= done) {
         if (p->inner == 1) {
             tile_row l = tile_row_at(&r, first / r.columns);
-            done = (size_t)tn_min_u64(n, r.columns - first % r.columns);
-            decode_row(&r, &w, &l, first % r.columns, done, y);
+            size_t rows = first % r.columns ? 0 : rows_at_once(&r, first / r.columns, n);
+            done = (size_t)tn_min_u64(n, rows ? rows * r.columns : r.columns - first % r.columns);
+            if (rows > 1)
+                decode_rows(&r, &w, &l, rows, y);
+            else
+                decode_row(&r, &w, &l, first % r.columns, done, y);
         } else {
             done = decode_inner(&r, &w, first, n, y);
         }

@@ -443,11 +443,17 @@ static void widen_ranges(scratch *w, const uint32_t *high, const uint32_t *low, 
         w->low[i] = low[i] > w->low[i] ? low[i] : w->low[i];
 }
 
-static void measure_line(const recipe *r, const tn_tile_lines *l, const float *x, scratch *w)
+/* Measures `n` lines from line i on, which follow one another if they are several. */
+static void measure_lines(const recipe *r, const tn_tile_lines *l, size_t i, size_t n, scratch *w)
 {
     uint32_t high[MOST + TN_ENCODE_SLACK], low[MOST + TN_ENCODE_SLACK];
-    size_t whole = l->n / l->size, rest = l->n - whole * l->size;
+    const float *x = l->values(l->context, i);
+    size_t whole = l->n / l->size * n, rest = l->n % l->size;
     bool both = r->scale.zero_kind != TN_ZERO_NONE;
+    if (!both && l->size == 1) {
+        r->kernels->widen(w->high, x, l->n, n);
+        return;
+    }
     if (both)
         r->kernels->ends(high, low, x, whole, l->size);
     else
@@ -456,7 +462,32 @@ static void measure_line(const recipe *r, const tn_tile_lines *l, const float *x
         r->kernels->ends(high + whole, low + whole, x + whole * l->size, 1, rest);
     else if (rest)
         r->kernels->largest(high + whole, x + whole * l->size, 1, rest);
-    widen_ranges(w, high, both ? low : NULL, l->tiles);
+    for (size_t k = 0; k < n; k++)
+        widen_ranges(w, high + k * l->tiles, both ? low + k * l->tiles : NULL, l->tiles);
+}
+
+/* Lines that are measured and encoded together: those that follow one another, a block at most. */
+static size_t lines_at_once(const tn_tile_lines *l)
+{
+    size_t most = BLOCK / l->n < MOST / l->tiles ? BLOCK / l->n : MOST / l->tiles;
+    if (!l->follow || l->n % l->size || most < 2)
+        return 1;
+    return most < l->lines ? most : l->lines;
+}
+
+static void repeat_words(void *words, size_t n, size_t times)
+{
+    for (size_t k = 1; k < times; k++)
+        memcpy((uint8_t *)words + 4 * k * n, words, 4 * n);
+}
+
+/* Gives each of some lines its own scales of these tiles. */
+static void repeat_scales(scratch *w, size_t tiles, size_t lines)
+{
+    repeat_words(w->factor, tiles, lines);
+    repeat_words(w->inverse, tiles, lines);
+    repeat_words(w->shift, tiles, lines);
+    repeat_words(w->zero, tiles, lines);
 }
 
 bool tn_scaled_has_lines(const tn_scaled_plan *p)
@@ -475,21 +506,27 @@ bool tn_scaled_encode_lines(const tn_encode_kernels *k, const tn_scaled_plan *p,
     if (l->n > TN_LINE_MOST || l->tiles > TN_LINE_TILES ||
         (p->d->has_tensor_scale && !(l->tensor_scale > 0 && isfinite(l->tensor_scale))))
         return false;
+    size_t at_once = lines_at_once(l);
     w.tile = 0;
     memset(w.high, 0, l->tiles * sizeof *w.high);
     memset(w.low, 0, l->tiles * sizeof *w.low);
-    for (size_t i = 0; i < l->lines; i++)
-        measure_line(&r, l, l->values(l->context, i), &w);
+    for (size_t i = 0, n; i < l->lines; i += n) {
+        n = l->lines - i < at_once ? l->lines - i : at_once;
+        measure_lines(&r, l, i, n, &w);
+    }
     if (!scales_of_ranges(&r, &w, l->tiles))
         return false;
     put_scales(&r, &line, 0, &w, l->tiles);
-    for (size_t i = 0; i < l->lines; i++) {
+    repeat_scales(&w, l->tiles, at_once);
+    r.run.ahead = at_once > 1 ? 0 : l->n;
+    for (size_t i = 0, n; i < l->lines; i += n) {
+        n = l->lines - i < at_once ? l->lines - i : at_once;
         line.x = l->values(l->context, i);
         line.data = l->codes(l->context, i);
         line.first = l->first(l->context, i);
-        if (put_codes(&r, &line, 0, &w, l->n, l->size))
+        if (put_codes(&r, &line, 0, &w, n * l->n, l->size))
             continue;
-        for (size_t done = 0; done <= i; done++)        /* packed codes are written by OR */
+        for (size_t done = 0; done < i + n; done++)     /* packed codes are written by OR */
             memset(l->codes(l->context, done), 0, (size_t)tn_scaled_field_bytes(p->data.bits, l->n));
         return false;
     }

@@ -31,6 +31,7 @@ typedef struct tn_tile_lines {
     size_t   lines;
     size_t   n;                 /* values of a line, at most TN_LINE_MOST */
     size_t   tiles, size;       /* the last tile may have fewer values of a line */
+    bool     follow;            /* values and codes of a line begin where those of the one before it end */
     float    tensor_scale;
     uint8_t *scale, *zero;
     const float *(*values)(void *context, size_t line);

@@ -390,6 +390,17 @@ static bool lines_begin_on_bytes(const line_batch *b)
                          (end == p->last || tn_packed_bit(end, bits) == 0));
 }
 
+/* Whether values and codes of all lines are consecutive in memory. */
+static bool do_lines_follow(line_batch *b, size_t lines)
+{
+    const tn_scaled_plan *p = &b->w->view;
+    if (lines == 1 || !tn_scaled_ends_on_byte(p->data.bits, b->n) ||
+        line_element(b, lines - 1) - line_element(b, 0) != (lines - 1) * b->n)
+        return false;
+    return line_values(b, 1) == line_values(b, 0) + b->n &&
+           line_codes(b, 1) == line_codes(b, 0) + tn_scaled_field_bytes(p->data.bits, b->n);
+}
+
 static uint8_t *number_at(const tn_scaled_field *field, uint64_t i)
 {
     return field->data ? field->data + (i * (tn_scaled_word(field->bits) / 8) - field->from) : NULL;
@@ -406,7 +417,7 @@ static bool encode_lines(line_batch *b, result *f, size_t tiles)
     bool across = p->inner > 1;
     b->columns = across ? row.n : 1;
     b->n = across ? tiles : (size_t)columns;
-    const tn_tile_lines lines = {
+    tn_tile_lines lines = {
         .lines = (size_t)(rows * b->columns), .n = b->n, .tiles = tiles,
         .size = across ? 1 : (size_t)p->tile_columns, .tensor_scale = b->j->tensor_scale,
         .scale = number_at(&p->scale, first), .zero = number_at(&p->zero, first),
@@ -416,6 +427,7 @@ static bool encode_lines(line_batch *b, result *f, size_t tiles)
     if (!has_memory || !lines_begin_on_bytes(b))
         return false;
     load_lines(b, lines.lines);
+    lines.follow = do_lines_follow(b, lines.lines);
     if (!tn_scaled_encode_lines(NULL, p, &lines))
         return false;
     for (size_t i = 0; i < lines.lines && b->w->dst; i++) {

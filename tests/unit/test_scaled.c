@@ -707,9 +707,42 @@ static void values_of_a_scale_of_zero_are_not_saturated(void)
     }
 }
 
+/* A report makes the definition encode tiles of several lines; without one, kernels do. */
+static void lines_of_any_length_have_the_codes_of_the_definition(void)
+{
+    static const char *const texts[] = {
+        "e4m3fn|float32_t128_t128", "int8|float32_t16_t16", "int4|float32_t16_t16", "e2m1fnuz|e8m0_t32d0",
+        "int8|float16_t8d0", "uint4|float16_int8_t16d0", "uint8|float32_int16_t16_t16", "e4m3fn|float32_t32d1",
+    };
+    static const int64_t line_shapes[][3] = { { 300, 64 }, { 40, 16 }, { 70, 33 }, { 5, 40, 24 }, { 64, 700 },
+                                              { 3, 130, 5 }, { 33, 1 } };
+    static const tn_round line_rounds[] = { TN_ROUND_EVEN, TN_ROUND_AWAY, TN_ROUND_STOCHASTIC };
+    for (size_t t = 0; t < 8 * 7 * 3; t++) {
+        const int64_t *shape = line_shapes[t / 8 % 7];
+        const tn_quantize_options o = { .size = sizeof o, .round = line_rounds[t / 56], .seed = t };
+        const uint32_t rank = shape[2] ? 3 : 2;
+        const size_t n = (size_t)(shape[0] * shape[1] * (shape[2] ? shape[2] : 1));
+        tn_quantize_stats stats = { 0 };
+        float *x = malloc(n * sizeof *x);
+        made fast, defined;
+        assert_non_null(x);
+        fill(x, n, t % 5 == 0);
+        make(&fast, texts[t % 8], TN_FLOAT32, rank, shape, x, &o);
+        make(&defined, texts[t % 8], TN_FLOAT32, rank, shape, x, &o);
+        CHECK(tn_quantize(defined.d, &defined.array, x, (void *const *)defined.part, &o, &stats, NULL) ==
+              TN_OK);
+        for (uint32_t i = 0; i < fast.shapes.count; i++)
+            assert_memory_equal(fast.part[i], defined.part[i], (size_t)fast.size[i]);
+        unmake(&fast);
+        unmake(&defined);
+        free(x);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(lines_of_any_length_have_the_codes_of_the_definition),
         TEST(every_name_gives_the_values_of_its_codes),
         TEST(every_recipe_gives_the_values_of_its_codes),
         TEST(large_groups_are_one_tile),

@@ -74,6 +74,7 @@ typedef enum tn_codes_kind {
 
 /* Values of consecutive tiles. */
 typedef struct tn_codes_run {
+    size_t         ahead;       /* how far from a value is what is encoded next, to prefetch it; 0: a block */
     size_t         size;        /* of a tile: a power of two, or not less than n */
     const float   *factor;      /* one per tile, as of tn_tile_scales */
     const float   *inverse;     /* NULL: scales are far, or some number has a magnitude of less than 2^-41 */
@@ -94,6 +95,8 @@ typedef struct tn_encode_kernels {
     /* The bits of the largest magnitude of each tile; infinities and NaN are the largest.  The size is a
      * power of two, or there is one tile. */
     void (*largest)(uint32_t *bits, const float *x, size_t tiles, size_t size);
+    /* Raises bits to those of tiles that have a value in each of some lines, which follow one another. */
+    void (*widen)(uint32_t *bits, const float *x, size_t tiles, size_t lines);
     /* The bits of the largest value of each tile, as a signed integer at most 0 if none is positive, and of
      * the lowest one, as an unsigned integer below 2^31 if none is negative. */
     void (*ends)(uint32_t *high, uint32_t *low, const float *x, size_t tiles, size_t size);

@@ -47,12 +47,18 @@ static bool any_negative(vi v)
     return all < 0;
 }
 
-/* Prefetches a line of the block after these n values, for the line at this byte.  It alternates between four
- * parts of the block: memory delivers lines of several pages faster than those of one. */
-INLINE void fetch_next(const float *x, size_t n, size_t at)
+/* How far the next block is. */
+INLINE size_t block_after(size_t n)
+{
+    return n > TN_ENCODE_BLOCK ? n : TN_ENCODE_BLOCK;
+}
+
+/* Prefetches a line of the n values that are `ahead` of these, for the line at this byte.  It alternates
+ * between four parts: memory delivers lines of several pages faster than those of one. */
+INLINE void fetch_next(const float *x, size_t n, size_t ahead, size_t at)
 {
     enum { PARTS = 4 };
-    size_t next = (n > TN_ENCODE_BLOCK ? n : TN_ENCODE_BLOCK) * sizeof *x,
+    size_t next = ahead * sizeof *x,
            part = n * sizeof *x / PARTS / TN_LINE * TN_LINE;
     size_t line = at / TN_LINE;
     __builtin_prefetch((const void *)((uintptr_t)x + next + line % PARTS * part + line / PARTS * TN_LINE));
@@ -126,7 +132,7 @@ INLINE uint32_t range_of_one(const float *x, size_t n, extreme what)
     for (; n - i >= GROUP; i += GROUP) {
         /* HIGH has read them before LOW */
         for (unsigned k = 0; k < GROUP * sizeof *x && what != LOW; k += TN_LINE)
-            fetch_next(x, n, i * sizeof *x + k);
+            fetch_next(x, n, block_after(n), i * sizeof *x + k);
         for (unsigned k = 0; k < 4; k++)
             v[k] = further(v[k], seen(x + i + k * LANES, what), what);
     }
@@ -153,6 +159,35 @@ INLINE void ranges(uint32_t *bits, const float *x, size_t tiles, size_t size, ex
 static void largest(uint32_t *bits, const float *x, size_t tiles, size_t size)
 {
     ranges(bits, x, tiles, size, LARGEST);
+}
+
+/* `vectors` of tiles. */
+INLINE void widen_some(uint32_t *bits, const float *x, size_t tiles, size_t lines, unsigned vectors)
+{
+    vi most[4];
+    for (unsigned k = 0; k < vectors; k++)
+        most[k] = integers(bits + k * LANES);
+    for (size_t l = 0; l < lines; l++)
+        for (unsigned k = 0; k < vectors; k++)
+            most[k] = most_i(most[k], seen(x + l * tiles + k * LANES, LARGEST));
+    for (unsigned k = 0; k < vectors; k++)
+        put(bits + k * LANES, most[k]);
+}
+
+static void widen(uint32_t *bits, const float *x, size_t tiles, size_t lines)
+{
+    size_t t = 0;
+    for (; tiles - t >= GROUP; t += GROUP)
+        widen_some(bits + t, x + t, tiles, lines, 4);
+    for (; tiles - t >= LANES; t += LANES)
+        widen_some(bits + t, x + t, tiles, lines, 1);
+    for (; t < tiles; t++)
+        for (size_t l = 0; l < lines; l++) {
+            uint32_t own;
+            memcpy(&own, x + l * tiles + t, sizeof own);
+            own &= INT32_MAX;
+            bits[t] = own > bits[t] ? own : bits[t];
+        }
 }
 
 static void ends(uint32_t *high, uint32_t *low, const float *x, size_t tiles, size_t size)
@@ -317,14 +352,15 @@ typedef struct places {
 
 static places places_of(size_t size, size_t n)
 {
-    places at = { .narrow = size < n && size < LANES };
-    for (unsigned i = 0; i < LANES; i++)
-        at.order[i] = at.narrow ? (int32_t)(i / size) : 0;
-    size_t ratio = at.narrow ? LANES / size : size / LANES;
-    while (size < n && ratio >> at.shift > 1)
-        at.shift++;
-    if (size >= n)
+    places at = { .narrow = size < n && size < LANES, .order = { 0 } };
+    if (size >= n) {
         at.shift = 8 * sizeof n - 1;            /* one tile for all vectors */
+        return at;
+    }
+    size_t ratio = at.narrow ? LANES / size : size / LANES;
+    at.shift = (unsigned)__builtin_ctzl(ratio);
+    for (unsigned i = 0; i < LANES && at.narrow; i++)
+        at.order[i] = (int32_t)(i * (unsigned)ratio / LANES);
     return at;
 }
 
@@ -407,10 +443,10 @@ INLINE void put_all(uint8_t *dst, const float *x, size_t n, const tn_codes_run *
                     const family y)
 {
     const tn_codes_run own = *run;              /* a copy, which no store can change */
-    size_t i = 0, each = y.wide ? 2 : 1;
+    size_t i = 0, each = y.wide ? 2 : 1, ahead = own.ahead ? own.ahead : block_after(n);
     for (; n - i >= GROUP; i += GROUP) {
         for (unsigned k = 0; k < GROUP * sizeof *x; k += TN_LINE)
-            fetch_next(x, n, i * sizeof *x + k);
+            fetch_next(x, n, ahead, i * sizeof *x + k);
         put_codes(dst + each * i, x + i, i / LANES, &own, at, y);
     }
     if (i == n)
@@ -474,10 +510,10 @@ INLINE void scale_all(float *y, const float *x, size_t n, const tn_codes_run *ru
                       const family f)
 {
     const tn_codes_run own = *run;
-    size_t i = 0;
+    size_t i = 0, ahead = own.ahead ? own.ahead : block_after(n);
     for (; n - i >= GROUP; i += GROUP) {
         for (unsigned k = 0; k < GROUP * sizeof *x; k += TN_LINE)
-            fetch_next(x, n, i * sizeof *x + k);
+            fetch_next(x, n, ahead, i * sizeof *x + k);
         for (unsigned k = 0; k < 4; k++)
             put(y + i + k * LANES, (vi)scaled(floats(x + i + k * LANES), i / LANES + k, &own, at, f));
     }
@@ -541,8 +577,8 @@ static void pack(uint8_t *restrict dst, const uint8_t *restrict codes, size_t n,
 void LEVEL(tn_encode_kernels_init)(tn_encode_kernels *k)
 {
     *k = (tn_encode_kernels){
-        .largest = largest, .ends = ends, .exponents = exponents, .scales = scales, .pack = pack,
-        .divide = divide, .multiply = multiply,
+        .largest = largest, .widen = widen, .ends = ends, .exponents = exponents, .scales = scales,
+        .divide = divide, .multiply = multiply, .pack = pack,
         .codes = { EACH_KIND(CODES_ENTRY) [TN_CODES_GGML] = ggml_codes },
         .wide_codes = { EACH_KIND(WIDE_ENTRY) },
     };
