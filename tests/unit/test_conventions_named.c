@@ -1,6 +1,8 @@
-/* Conventions that are known and not decoded: they are named, and their codes are no numbers. */
+/* Conventions that are named and not decoded, and whose codes are no numbers: those that are only known, and
+ * those that the configuration contradicts. */
 #include "support.h"
 
+#include "convert.h"
 #include "make.h"
 #include "safetensors_bytes.h"
 
@@ -53,10 +55,42 @@ static void what_is_not_decoded_is_named(void)
     }
 }
 
+/* The weight of a golden case, beside a configuration that names another method. */
+static void check_contradiction(const char *name, const char *method, const char *convention)
+{
+    char config[200], command[PATH_MAX + 300];
+    const tn_rule cast = { "cast", "bf16" };
+    const tn_convert_options o = { .size = sizeof o, .rules = &cast, .nrules = 1 };
+    tn_error err = { .text = "" };
+    snprintf(command, sizeof command, "cp " TEST_GOLDEN "/conventions/%s/model.safetensors %s/", name, folder);
+    CHECK(system(command) == 0);
+    snprintf(config, sizeof config, "{\"quantization_config\":{\"quant_method\":\"%s\",\"bits\":4,"
+             "\"group_size\":64}}", method);
+    put_file("config.json", config);
+    tn_file *f = open_file("model.safetensors");
+    tn_status status = tn_convert(f, in_folder("out.safetensors").text, &o, NULL, &err);
+    if (status != TN_ERR_UNSUPPORTED || !strstr(err.text, convention) || !strstr(err.text, method))
+        fail_msg("%s with %s: %d: %s", name, method, (int)status, err.text);
+    tn_close(f);
+}
+
+static void a_configuration_of_another_method_contradicts_the_entries(void)
+{
+    check_contradiction("modelopt_nvfp4", "gptq", "NVFP4 (ModelOpt)");
+    check_contradiction("gptq_int4_g128_sym", "awq", "GPTQ");
+    check_contradiction("fp8_block128", "bitsandbytes", "block FP8 (DeepSeek)");
+    check_contradiction("awq_gemm_g64", "fp8", "AWQ");
+    check_contradiction("ct_int4_g64_asym", "hqq", "pack-quantized");
+    check_contradiction("bnb_nf4", "quark", "NF4 (bitsandbytes)");
+    check_contradiction("mlx_4bit_g64", "fp8", "affine (MLX)");
+    check_contradiction("gptoss_mxfp4", "gptq", "MXFP4 (gpt-oss)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(what_is_not_decoded_is_named),
+        IN_FOLDER(a_configuration_of_another_method_contradicts_the_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,8 @@ typedef struct tn_convention {
     /* Makes one tensor of the parts (unpack.h); false: `why` or the status says why not.  NULL: this version
      * copies such tensors but does not decode them. */
     bool (*unpack)(struct tn_unpacking *u);
+    const char *methods;        /* the quantization methods whose models have it: a configuration that names
+                                 * another one contradicts the entries.  NULL: any */
 } tn_convention;
 
 /* Row i in the order of recognition; NULL: there are no more. */

@@ -186,6 +186,29 @@ static tn_status keep_made(finding *f, const tn_tensor *t, bool *same, tn_error 
     return TN_OK;
 }
 
+/* Whether a word is one of those in a text. */
+static bool has_word(const char *words, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)) != NULL; at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+            return true;
+    return false;
+}
+
+/* The configuration may name a method whose models have other entries. */
+static tn_status find_contradiction(const finding *f, const tn_convention *row, tn_packed *found,
+                                    tn_error *err)
+{
+    const char *method = f->config.method;
+    if (!method || !*method || !row->methods || has_word(row->methods, method))
+        return TN_OK;
+    found->why = tn_arena_printf(&f->file->arena, "the configuration says that the quantization method is %s",
+                                 tn_quote_z(method).text);
+    TN_NEED(found->why, err);
+    return TN_OK;
+}
+
 /* One tensor of the parts, if this version can make it: else found->why says why not. */
 static tn_status unpack(finding *f, const tn_convention *row, const tn_tensor *const *parts,
                         tn_packed *found, tn_error *err)
@@ -193,7 +216,9 @@ static tn_status unpack(finding *f, const tn_convention *row, const tn_tensor *c
     tn_unpacking u = { .file = f->file, .row = row, .config = &f->config, .from = parts };
     if (!row->unpack || found->missing || f->unknown)
         return TN_OK;
-    TN_TRY(find_change(f, row, parts[0], found, err));
+    TN_TRY(find_contradiction(f, row, found, err));
+    if (!found->why)
+        TN_TRY(find_change(f, row, parts[0], found, err));
     if (found->why)
         return TN_OK;
     TN_TRY(count_input_scale(f, row, parts[0], err));
