@@ -167,7 +167,7 @@ INLINE vm fit_line(const affine_state *a, const sums_3 *s, vf *scale, vf *min)
     return above(D, (vf){ 0 });
 }
 
-/* A search of up to QUAD vectors, PAIR of them at a time: while one pair waits for its sums the other works. */
+/* A search of up to QUAD vectors.  While one pair of them waits for its sums the other one works. */
 typedef struct affine_search {
     const columns *c;
     unsigned n, vectors;
