@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "tensor/array.h"
+#include "kernels/scaled_encode/table.h"
 #include "kernels/stream.h"
 
 enum {
@@ -80,9 +81,11 @@ static void choose_kernel(tn_affine_plan *plan, const tn_quant_kernels *k, bool 
         return;
     if (dequantize)
         plan->dequantize = is_signed ? from_signed : from_unsigned;
-    else if (plan->arithmetic != TN_ARITH_MLI &&
-             (plan->rules.round == TN_ROUND_EVEN || plan->rules.round == TN_ROUND_AWAY))
+    else if (plan->arithmetic != TN_ARITH_MLI) {
+        plan->rounds_first = plan->rules.round != TN_ROUND_EVEN && plan->rules.round != TN_ROUND_AWAY;
         plan->quantize = bits == 16 ? k->to_16 : k->to_8;
+        tn_round_rules_for(&plan->rounding, plan->codes, plan->rules.round, plan->rules.seed);
+    }
 }
 
 /* Encoding only. */
@@ -317,6 +320,60 @@ static bool define_codes(const tn_affine_plan *plan, uint8_t *dst, const uint8_t
     return flags & TN_ENCODED_NAN;
 }
 
+/* Quotients of at most BLOCK elements, their scales and zero points; returns whether each has its own. */
+static bool divide_floats(const tn_affine_plan *plan, const float *x, size_t n, uint64_t first, spread *to,
+                          float *quotient)
+{
+    const tn_scale_walk at = tn_scale_walk_at(plan->index, first);
+    const float scale = plan->scale[at.scale];
+    if (at.left >= n && scale > 0) {
+        tn_encode_kernels_get()->divide(quotient, x, n, &(tn_codes_run){ .size = n, .factor = &scale });
+        to->scale[0] = scale;
+        to->zero[0] = plan->zero ? plan->zero[at.scale] : 0;
+        return false;
+    }
+    spread_scales(plan, to, at, n);
+    for (size_t i = 0; i < n; i++)
+        quotient[i] = x[i] / to->scale[i];
+    return true;
+}
+
+/* Whether quotients by these scales are float32s, or beyond all codes. */
+static bool divide_exactly(const float *scale, size_t n)
+{
+    float reciprocal;
+    for (size_t i = 0; i < n; i++)
+        if (!tn_exact_reciprocal(scale[i], &reciprocal) || scale[i] > 1)
+            return false;
+    return true;
+}
+
+/* Other roundings than to nearest: quotients are rounded, and codes are made of what they are then. */
+static bool quantize_rounded(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                             uint64_t first, unsigned bits)
+{
+    float x[BLOCK], quotient[BLOCK];
+    spread all;
+    tn_quant_run run = { .scale = all.scale, .zero = all.zero, .low = (int32_t)plan->range[0],
+                         .high = (int32_t)plan->range[1] };
+    bool nan = false;
+    for (size_t i = 0, count; i < n; i += count) {
+        count = smaller(BLOCK, n - i);
+        memcpy(x, src + 4 * i, 4 * count);
+        run.each = divide_floats(plan, x, count, first + i, &all, quotient);
+        size_t scales = run.each ? count : 1;
+        if ((plan->arithmetic == TN_ARITH_EXACT && !divide_exactly(all.scale, scales)) ||
+            !tn_round_kernels_get()->round(quotient, quotient, count, first + i, &plan->rounding)) {
+            nan |= define_codes(plan, dst + i * bits / 8, src + 4 * i, count, first + i, bits);
+            continue;
+        }
+        for (size_t k = 0; k < scales; k++)
+            all.scale[k] = 1;
+        nan |= plan->quantize(dst + i * bits / 8, quotient, count, &run);
+    }
+    return nan;
+}
+
 /* float32 to codes of a byte or more. */
 static bool quantize_floats(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                             uint64_t first)
@@ -324,6 +381,8 @@ static bool quantize_floats(const tn_affine_plan *plan, uint8_t *dst, const uint
     unsigned bits = plan->codes->bits < 8 ? 8 : plan->codes->bits;
     if (!plan->quantize)
         return define_codes(plan, dst, src, n, first, bits);
+    if (plan->rounds_first)
+        return quantize_rounded(plan, dst, src, n, first, bits);
     spread buffer;
     tn_quant_run run;
     bool nan = false;

@@ -68,6 +68,8 @@ typedef struct tn_affine_plan {
     tn_encode_rules  rules;             /* to round a quotient to an integer, or a product to float32 */
     tn_quantize_fn   quantize;          /* kernel; NULL: the definition */
     tn_dequantize_fn dequantize;        /* kernel; NULL: the definition */
+    bool             rounds_first;      /* quotients are rounded by `rounding`, then given to the kernel */
+    tn_round_rules   rounding;
     bool             is_float32;        /* values are float32 and need no cast */
     bool             refuses_infinite;  /* a product beyond float32 is an error */
     bool             stream;            /* set by the caller: write past the caches */

@@ -116,6 +116,17 @@ static bool has_simple_tiles(const tn_datatype *d)
            d->tile[0] <= TN_SEARCH_LARGEST;
 }
 
+/* Tiles of one piece that are tried one by one: rows of any length. */
+static bool has_long_tiles(const tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    return d->scope == TN_SCOPE_CHANNEL && d->number.kind != TN_NUMBER_CODEBOOK && !d->subtile &&
+           !d->offset_bits && d->dims == 1 && p->inner == 1 && tn_scaled_pieces(p) == 1 &&
+           p->count && p->tile_columns % TN_SEARCH_SIZE == 0 &&
+           tn_scaled_ends_on_byte(p->scale.bits, 1) && tn_scaled_ends_on_byte(p->zero.bits, 1) &&
+           tn_scaled_ends_on_byte(p->data.bits, p->tile_columns);
+}
+
 static bool is_simple_float(const tn_number_spec *n)
 {
     return tn_search_is_narrow(n) || tn_search_is_wide(n);
@@ -145,7 +156,9 @@ tn_search_kind tn_scaled_search_kind(const tn_scaled_plan *p)
         return TN_SEARCH_NONE;
     if (d->of)
         return p->o.unpacked ? TN_SEARCH_NONE : TN_SEARCH_SPARSE;
-    if (!has_simple_tiles(d) || (least && !tn_search_is_power(d) && !is_simple_float(&d->scale)))
+    if (!has_simple_tiles(d) && !(least && has_long_tiles(p)))
+        return TN_SEARCH_NONE;
+    if (least && !tn_search_is_power(d) && !is_simple_float(&d->scale))
         return TN_SEARCH_NONE;
     if (d->number.kind == TN_NUMBER_CODEBOOK)
         return has_small_book(d) ? TN_SEARCH_BOOK : TN_SEARCH_NONE;

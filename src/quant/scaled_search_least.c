@@ -222,6 +222,24 @@ static bool try_zeros(const tn_search_tables *kernels, const zeros *r, const tn_
     return true;
 }
 
+/* Encodes with the best scales; long tiles in parts, because codes have little memory. */
+static void encode_best(const tn_search_tables *kernels, const tn_scaled_plan *p, const tn_tiles *t,
+                        const tn_search_tiles *tiles, tn_search_scratch *w)
+{
+    const size_t most = TN_SEARCH_FEWEST * TN_SEARCH_LARGEST;
+    tn_tiles part = *t;
+    tn_search_tiles some = *tiles;
+    w->own = w->best;
+    for (size_t i = 0; i < t->size; i += part.size) {
+        part.size = some.size = t->size - i < most ? t->size - i : most;
+        some.x = tiles->x + i;
+        part.data = t->data + tn_scaled_field_bytes(p->data.bits, i);
+        kernels->search->encode(tn_search_codes_to(p, &part, w), &some);
+        tn_search_put_codes(kernels, p, &part, w);
+    }
+    tn_search_put_scales(kernels, p, t, &w->own);
+}
+
 bool tn_search_encode_least(const tn_search_tables *kernels, const tn_scaled_plan *p, const tn_tiles *t)
 {
     const tn_datatype *d = p->d;
@@ -240,10 +258,7 @@ bool tn_search_encode_least(const tn_search_tables *kernels, const tn_scaled_pla
         n = some.count;
         if (!(d->has_zero ? try_zeros(kernels, &z, &tiles, &w) : try_scales(kernels, &r, &tiles, &w)))
             return false;
-        w.own = w.best;
-        kernels->search->encode(tn_search_codes_to(p, &some, &w), &tiles);
-        tn_search_put_scales(kernels, p, &some, &w.own);
-        tn_search_put_codes(kernels, p, &some, &w);
+        encode_best(kernels, p, &some, &tiles, &w);
     }
     return true;
 }

@@ -18,7 +18,7 @@ static uint8_t *moved(uint8_t *part, size_t n)
     return part ? part + n : NULL;
 }
 
-/* `count` tiles from `first`, a multiple of 8. */
+/* `count` tiles from `first`, a multiple of 8, or of 1 if they begin on bytes in every part. */
 static tn_tiles some_of(const tn_scaled_plan *p, const tn_tiles *t, size_t first, size_t count)
 {
     tn_tiles some = *t;
@@ -34,9 +34,11 @@ static tn_tiles some_of(const tn_scaled_plan *p, const tn_tiles *t, size_t first
     return some;
 }
 
-/* Tiles per block. */
+/* Tiles per block: one, if it is long. */
 static size_t block_of(size_t size)
 {
+    if (size > TN_SEARCH_LARGEST)
+        return 1;
     size_t n = TN_SEARCH_BLOCK / size / TN_SEARCH_FEWEST * TN_SEARCH_FEWEST;
     return n > TN_SEARCH_FEWEST ? n : TN_SEARCH_FEWEST;
 }

@@ -206,6 +206,10 @@ static bool is_ordinary(const tn_datatype *d, kind what)
 
 static void try_values(const tn_datatype *d, const tn_quantize_options *o, kind what, size_t count, size_t size)
 {
+    if (d->scope == TN_SCOPE_CHANNEL && !d->of) {       /* a row has one tile */
+        size = size ? (count * size + 15) / 16 * 16 : count * 96;
+        count = 1;
+    }
     float *x = block(count * size * sizeof *x, 0);
     float tensor_scale = d->has_tensor_scale ? ldexpf(1 + uniform_float(), (int)(draw() % 30) - 20) : 1;
     parts expected;
@@ -447,6 +451,21 @@ static void a_long_row_is_one_tile(void)
         }
 }
 
+static void long_rows_have_the_scale_with_the_least_error(void)
+{
+    static const char *const texts[] = { "int8|float32_t0", "int4|float16_t0", "uint4|bfloat16_int8_t0",
+                                         "e4m3fn|float32_t0", "e2m1fnuz|e8m0_t0" };
+    const tn_quantize_options o = { .size = sizeof o, .rule = TN_SCALE_MSE };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0] && tn_cpu_detect() & TN_CPU_AVX2; i++) {
+        tn_datatype *d = NULL;
+        CHECK(tn_datatype_parse(texts[i], &d, NULL) == TN_OK && has_way(d, &o));
+        for (int what = 0; what < KINDS; what++)
+            try_values(d, &o, (kind)what, 1, 16 * (1 + draw() % 100));
+        try_values(d, &o, (kind)0, 1, 20000);
+        tn_datatype_free(d);
+    }
+}
+
 static void most_are_not_left_to_the_definition(void)
 {
     print_message("%llu of %llu\n", (unsigned long long)taken, (unsigned long long)level);
@@ -460,6 +479,7 @@ int main(void)
         TEST(recipes_that_search_have_the_parts_of_the_definition),
         TEST(tables_of_fine_values_have_the_parts_of_the_definition),
         TEST(a_long_row_is_one_tile),
+        TEST(long_rows_have_the_scale_with_the_least_error),
         TEST(sparsity_alone_gives_back_every_bit_that_it_keeps),
         TEST(most_are_not_left_to_the_definition),
     };
