@@ -665,11 +665,22 @@ bool tn_plan_is_plain(const tn_tensor *t, const tn_tensor_rules *r)
     return !is_ruled(r) && t->form == TN_FORM_DENSE && !tn_stored_more_of(&t->parts[0])->stride;
 }
 
+/* Importance data has new names, and only the old one is in the error. */
+static tn_status say_new_name(tn_status status, const char *name, tn_error *err)
+{
+    char text[160];
+    if (!status || !err || err->reason != TN_REASON_IMPORTANCE || !name)
+        return status;
+    snprintf(text, sizeof text, "; its name there is %s", tn_quote_z(name).text);
+    return tn_and_say(status, text, err);
+}
+
 tn_status tn_plan_view(const tn_plan_place *place, const tn_tensor *source, const tn_tensor_rules *rules,
                        tn_arena *arena, tn_view **view, tn_error *err)
 {
     planning p = { .place = place, .rules = rules };
     tn_status status = tn_in_tensor(plan_steps(&p, source, arena, err), source->name, err);
+    status = say_new_name(status, rules->name, err);
     if (status)
         tn_view_free(p.view);
     else

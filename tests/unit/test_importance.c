@@ -116,6 +116,23 @@ static void the_new_name_is_looked_up_first(void)
     check_blocks("out.zt", "iq2_xs");
 }
 
+static void an_error_has_the_new_name_too(void)
+{
+    char cast[PATH_MAX + 60];
+    const char *const rename[] = { "w=blk.0.w" };
+    const tn_rule rule = { "cast", cast };
+    const tn_convert_options o = { .size = sizeof o, .rules = &rule, .nrules = 1, .rename = rename,
+                                   .nrename = 1 };
+    tn_error err = { .text = "" };
+    make_files("other");
+    snprintf(cast, sizeof cast, "iq2_xs,importance=%s", in_folder("imatrix.zt").text);
+    tn_file *file = open_file("model.zt");
+    check_status(tn_convert(file, in_folder("out.zt").text, &o, NULL, &err), &err, TN_ERR_ARGUMENT,
+                 "importance data; its name there is \"blk.0.w\"");
+    CHECK(strcmp(err.tensor, "w") == 0);
+    tn_close(file);
+}
+
 static void types_that_need_it_are_refused_without(void)
 {
     static const char *const need[] = { "iq2_xxs", "iq2_xs", "iq1_s" }, *const want[] = { "iq2_s", "iq3_xxs", "iq1_m" };
@@ -175,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(each_matrix_has_weights_of_its_own),
         IN_FOLDER(the_new_name_is_looked_up_first),
+        IN_FOLDER(an_error_has_the_new_name_too),
         IN_FOLDER(types_that_need_it_are_refused_without),
         IN_FOLDER(damaged_importance_is_refused),
     };
