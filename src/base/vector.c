@@ -28,8 +28,7 @@ bool tn_grow(void *address_of_items, size_t count, size_t *cap, size_t item_size
 
 enum { SMALLEST = 64 };
 
-/* Makes room for n more bytes, or sets `bad`. */
-static bool reserve(tn_buf *b, size_t n)
+bool tn_buf_reserve(tn_buf *b, size_t n)
 {
     if (b->bad || n <= b->cap - b->size)
         return !b->bad;
@@ -45,46 +44,31 @@ static bool reserve(tn_buf *b, size_t n)
     return !b->bad;
 }
 
-void tn_buf_put(tn_buf *b, const void *data, size_t n)
-{
-    if (n && reserve(b, n)) {
-        memcpy(b->data + b->size, data, n);
-        b->size += n;
-    }
-}
-
 uint8_t *tn_buf_room(tn_buf *b, size_t n)
 {
-    return reserve(b, n ? n : 1) ? b->data + b->size : NULL;
+    return tn_buf_reserve(b, n ? n : 1) ? b->data + b->size : NULL;
 }
 
 void tn_buf_put_int(tn_buf *b, int64_t value)
 {
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
     char text[20];
     size_t at = sizeof text;
     uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    do
-        text[--at] = (char)('0' + left % 10);
-    while ((left /= 10));
+    for (; left >= 10; left /= 100)
+        memcpy(text + (at -= 2), pairs + left % 100 * 2, 2);
+    if (left || at == sizeof text)
+        text[--at] = (char)('0' + left);
     if (value < 0)
         tn_buf_putc(b, '-');
     tn_buf_put(b, text + at, sizeof text - at);
 }
 
-void tn_buf_puts(tn_buf *b, const char *text)
-{
-    tn_buf_put(b, text, strlen(text));
-}
-
-void tn_buf_putc(tn_buf *b, char c)
-{
-    if (reserve(b, 1))
-        b->data[b->size++] = (uint8_t)c;
-}
-
 void tn_buf_fill(tn_buf *b, uint8_t byte, size_t n)
 {
-    if (n && reserve(b, n)) {
+    if (n && tn_buf_reserve(b, n)) {
         memset(b->data + b->size, byte, n);
         b->size += n;
     }

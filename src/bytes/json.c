@@ -649,9 +649,8 @@ void tn_json_pop_keys(tn_json *j, tn_json_keys *keys, size_t first)
 
 /* --- writing --- */
 
-void tn_json_put_string(tn_buf *b, const char *text, size_t n)
+void tn_json_put_escaped(tn_buf *b, const char *text, size_t n)
 {
-    tn_buf_putc(b, '"');
     for (size_t p = 0; p < n; p++) {
         size_t plain = tn_json_plain_end(text, p, n);
         tn_buf_put(b, text + p, plain - p);
@@ -666,6 +665,12 @@ void tn_json_put_string(tn_buf *b, const char *text, size_t n)
         else
             tn_buf_printf(b, "\\u%04x", c);
     }
+}
+
+void tn_json_put_string(tn_buf *b, const char *text, size_t n)
+{
+    tn_buf_putc(b, '"');
+    tn_json_put_escaped(b, text, n);
     tn_buf_putc(b, '"');
 }
 

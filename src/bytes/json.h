@@ -95,6 +95,7 @@ tn_status tn_json_fail(const tn_json *j, uint64_t offset, tn_error *err);
 /* Writing: pieces into a tn_buf; the caller puts the punctuation. */
 /* quotes and escapes; UTF-8 stays as it is */
 void tn_json_put_string(tn_buf *b, const char *text, size_t n);
+void tn_json_put_escaped(tn_buf *b, const char *text, size_t n);        /* the same without the quotes */
 static inline void tn_json_put_z(tn_buf *b, const char *text) { tn_json_put_string(b, text, strlen(text)); }
 void tn_json_put_comma(tn_buf *b);                  /* before an item, unless it is the first */
 void tn_json_put_key(tn_buf *b, const char *key);   /* of the next member: a comma if needed, key, colon */

@@ -175,51 +175,68 @@ tn_outcome *tn_run_add_outcome(tn_made *r, tn_error *err)
 
 /* A complete part as it is stored. */
 static tn_status store_part(const tn_engine *m, tn_maker *w, const tn_out_entry *e, const tn_part_bytes *made,
-                            tn_made *r, tn_error *err)
+                            tn_buf *out, tn_outcome *o, tn_error *err)
 {
-    tn_outcome *o = tn_run_add_outcome(r, err);
     const uint8_t *bytes = made->bytes;
-    size_t n = (size_t)made->size, at = r->bytes.size;
-    TN_TRY(o ? TN_OK : TN_ERR_NOMEM);
+    size_t n = (size_t)made->size, at = out->size;
     if (e->encoding == TN_ENCODING_RAW) {
         TN_TRY(in_order_of(e, &w->swapped, &bytes, n, err));
-        tn_buf_put(&r->bytes, bytes, n);
+        tn_buf_put(out, bytes, n);
     } else {
         TN_TRY(tn_codec_use(&w->encoder, tn_codec_of(e->encoding), err));
         size_t room = w->encoder.codec->bound(n);
-        uint8_t *to = tn_buf_room(&r->bytes, room);
+        uint8_t *to = tn_buf_room(out, room);
         tn_coding c = { bytes, n, to, room };
         TN_TRY(to ? TN_OK : tn_fail_nomem(err));
         TN_TRY(w->encoder.codec->encode(w->encoder.state, m->out->options.level, &c, err));
-        r->bytes.size = at + room - c.nout;
+        out->size = at + room - c.nout;
     }
-    if (r->bytes.bad)
+    if (out->bad)
         return tn_fail_nomem(err);
-    o->size = r->bytes.size - at;
+    o->size = out->size - at;
     if (tn_codec_of(e->encoding)->sums_decoded)
         return hash_whole(e->checksum, bytes, n, &o->digest, err);
-    const uint8_t *stored = o->size ? r->bytes.data + at : (const uint8_t *)"";
+    const uint8_t *stored = o->size ? out->data + at : (const uint8_t *)"";
     return hash_whole(e->checksum, stored, (size_t)o->size, &o->digest, err);
 }
 
-static tn_status write_entries(const tn_engine *m, tn_made *r, tn_error *err)
+static tn_status write_span(const tn_engine *m, tn_span_made *s, tn_error *err)
 {
-    size_t n = r->bytes.size;
-    r->bytes.size = 0;
-    return n ? tn_writer_put(m->out, r->file, r->at, r->bytes.data, n, err) : TN_OK;
+    size_t n = s->bytes.size;
+    s->bytes.size = 0;
+    return n ? tn_writer_put(m->out, s->file, s->at, s->bytes.data, n, err) : TN_OK;
 }
 
-/* Neighbours in the file are written together; what is between them is padding. */
-static tn_status begin_entry(const tn_engine *m, const tn_out_entry *e, tn_made *r, tn_error *err)
+static tn_status write_spans(const tn_engine *m, tn_made *r, tn_error *err)
 {
-    uint64_t end = r->at + r->bytes.size, gap = m->out->appends ? m->out->options.align : 1;
-    if (r->bytes.size && e->file == r->file && e->offset >= end && e->offset - end < gap) {
-        tn_buf_fill(&r->bytes, 0, (size_t)(e->offset - end));
-        return TN_OK;
+    for (unsigned k = 0; k < TN_SPANS; k++)
+        TN_TRY(write_span(m, &r->spans[k], err));
+    return TN_OK;
+}
+
+/* Where the bytes of a direct entry go.  Neighbours in the file are written together; what is between them is
+ * padding. */
+static tn_status begin_entry(const tn_engine *m, const tn_out_entry *e, tn_made *r, tn_buf **out,
+                             tn_error *err)
+{
+    uint64_t gap = m->out->appends ? m->out->options.align : 1;
+    tn_span_made *s = &r->spans[r->oldest];
+    for (unsigned k = 0; k < TN_SPANS; k++) {
+        tn_span_made *one = &r->spans[k];
+        uint64_t end = one->at + one->bytes.size;
+        if (one->bytes.size && e->file == one->file && e->offset >= end && e->offset - end < gap) {
+            tn_buf_fill(&one->bytes, 0, (size_t)(e->offset - end));
+            *out = &one->bytes;
+            return TN_OK;
+        }
+        if (!one->bytes.size)
+            s = one;
     }
-    TN_TRY(write_entries(m, r, err));
-    r->at = e->offset;
-    r->file = e->file;
+    r->oldest = (r->oldest + (s->bytes.size > 0)) % TN_SPANS;
+    TN_TRY(write_span(m, s, err));
+    s->at = e->offset;
+    s->file = e->file;
+    *out = &s->bytes;
     return TN_OK;
 }
 
@@ -317,10 +334,13 @@ static tn_status make_small(const tn_engine *m, const tn_subject *s, bool direct
     for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i) && !status; i = tn_next_entry(m, s, i + 1)) {
         const tn_out_entry *e = tn_entry_at(m, i);
         const tn_part_bytes *made = &w->made[s->count > 1 ? e->part : 0];
-        if (direct)
-            status = begin_entry(m, e, r, err);
+        tn_outcome *o = tn_run_add_outcome(r, err);
+        tn_buf *out = &r->bytes;
+        status = o ? TN_OK : TN_ERR_NOMEM;
+        if (!status && direct)
+            status = begin_entry(m, e, r, &out, err);
         if (!status)
-            status = tn_in_file(store_part(m, w, e, made, r, err), m->out->path, err);
+            status = tn_in_file(store_part(m, w, e, made, out, o, err), m->out->path, err);
     }
     if (status)
         close_small(w);
@@ -333,7 +353,7 @@ static tn_status work_small(const tn_engine *m, const tn_item *item, tn_maker *w
     bool direct = tn_run_is_direct(m, item);
     for (uint32_t i = 0; i < item->count && !status; i++)
         status = make_small(m, &m->subjects[item->subject + i], direct, w, r, &r->stats[i], err);
-    return status || !direct ? status : write_entries(m, r, err);
+    return status || !direct ? status : write_spans(m, r, err);
 }
 
 /* ---- blocks ---- */
@@ -453,6 +473,8 @@ tn_status tn_run_work(void *context, uint64_t number, tn_pool_use use, tn_error 
     tn_made *r = &m->results[use.result];
     tn_maker *w = &m->scratch[use.scratch];
     r->bytes.size = 0;
+    for (unsigned k = 0; k < TN_SPANS; k++)
+        r->spans[k].bytes.size = 0;
     r->count = 0;
     return item->marked ? work_small(m, item, w, r, err) : work_blocks(m, item, w, r, err);
 }

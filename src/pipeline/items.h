@@ -24,6 +24,15 @@ typedef struct tn_subject {
     tn_arena  arena;
 } tn_subject;
 
+/* Bytes that are written with one call: of entries that are neighbours in a file. */
+typedef struct tn_span_made {
+    tn_buf   bytes;
+    uint64_t at;
+    uint32_t file;
+} tn_span_made;
+
+enum { TN_SPANS = 4 };          /* of an item: codes, scales ... may lie far apart */
+
 /* What an item leaves for when it is its turn: one for each entry, in order. */
 typedef struct tn_outcome {
     uint64_t  size;
@@ -31,9 +40,9 @@ typedef struct tn_outcome {
 } tn_outcome;
 
 typedef struct tn_made {
-    tn_buf            bytes;            /* of all entries that are not written yet... */
-    uint64_t          at;               /* ...and, of direct ones, where they go */
-    uint32_t          file;
+    tn_buf            bytes;            /* of all entries, unless they are direct */
+    tn_span_made      spans[TN_SPANS];  /* of direct ones that are not written yet */
+    unsigned          oldest;           /* of the spans, if none is free */
     tn_outcome       *list;
     size_t            count, cap;
     tn_digest         in;               /* some blocks: of the input's stored bytes */

@@ -650,6 +650,8 @@ static void close_engine(tn_engine *m)
         tn_run_free_scratch(&m->scratch[i]);
     for (unsigned i = 0; m->results && i < tn_pool_results(pool); i++) {
         tn_buf_free(&m->results[i].bytes);
+        for (unsigned k = 0; k < TN_SPANS; k++)
+            tn_buf_free(&m->results[i].spans[k].bytes);
         free(m->results[i].list);
     }
     free(m->scratch);

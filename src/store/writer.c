@@ -571,6 +571,8 @@ void tn_writer_abandon(tn_writer *w)
     for (size_t i = 0; i < w->nfiles; i++)
         tn_sink_abandon(w->files[i].sink);
     tn_sink_set_close(w->set);
+    for (size_t i = 0; i < w->nfiles; i++)
+        free(w->files[i].head);
     free(w->obsolete);
     tn_hash_free(&w->hash);
     tn_codec_free(&w->encoder);

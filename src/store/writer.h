@@ -51,6 +51,7 @@ typedef struct tn_out_file {
     tn_sink    *sink;           /* NULL in a dry run */
     const char *path;           /* for a member of a set: its name, once it has one */
     bool        member;         /* of the writer's set: see store/publish.h */
+    void       *head;           /* of the format, freed with the writer; or NULL */
     uint8_t    *memory;         /* bytes that only the format uses, instead of a sink; or NULL */
     uint64_t    end;            /* first free byte; after finish(): the size */
 } tn_out_file;

@@ -369,18 +369,11 @@ static void put_meta_fields(tn_buf *out, const tn_meta *meta, size_t n, bool wit
 
 static void put_key(tn_st_put *p, const char *prefix, const char *name)
 {
-    tn_buf key = { 0 };
-    if (p->open)
-        tn_buf_putc(p->out, ',');
-    else
-        tn_buf_puts(p->out, "\"" TN_ST_METADATA "\":{");
+    tn_buf_puts(p->out, p->open ? ",\"" : "\"" TN_ST_METADATA "\":{\"");
     p->open = true;
-    tn_buf_puts(&key, prefix);
-    tn_buf_puts(&key, name);
-    tn_json_put_string(p->out, (const char *)key.data, key.size);
-    tn_buf_putc(p->out, ':');
-    p->out->bad |= key.bad;
-    tn_buf_free(&key);
+    tn_json_put_escaped(p->out, prefix, strlen(prefix));
+    tn_json_put_escaped(p->out, name, strlen(name));
+    tn_buf_puts(p->out, "\":");
 }
 
 /* A record is JSON inside a JSON string. */

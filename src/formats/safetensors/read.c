@@ -153,9 +153,10 @@ static void read_offsets(reader *r, tn_entry *e)
     take_range(r, e, range[0], range[1]);
 }
 
-/* A number and the character after it, without white space. */
+/* A number and the character after it; a space may stand before it. */
 static bool take_number(const tn_json *j, size_t *at, char after, uint64_t *number)
 {
+    *at += *at < j->end && j->text[*at] == ' ';
     size_t p = *at;
     *number = 0;
     for (unsigned digit; p < j->end && (digit = (unsigned)(j->text[p] - '0')) <= 9; p++)

@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { LENGTH_BYTES = 8, WIDEST_ELEMENT = 8, BLOCK = 4096 };
+enum { LENGTH_BYTES = 8, WIDEST_ELEMENT = 8, BLOCK = 4096, USUAL_ENTRY = 128 };
 
 /* --- planning --- */
 
@@ -140,19 +140,18 @@ static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, tn_
 static tn_status finish_header(tn_writer *w, tn_st_out_file *f, tn_buf *b, tn_error *err)
 {
     uint64_t begin, end;
-    if (!tn_align_u64(LENGTH_BYTES + b->size, w->options.align, &begin) ||
-        begin - LENGTH_BYTES > TN_ST_HEADER_MAX)
+    if (!tn_align_u64(b->size, w->options.align, &begin) || begin - LENGTH_BYTES > TN_ST_HEADER_MAX)
         return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_SHARD_SIZE, NULL,
                          "the header would take %zu bytes but safetensors allows %u: use zTensor, or shards",
-                         b->size, TN_ST_HEADER_MAX);
-    tn_buf_fill(b, ' ', (size_t)(begin - LENGTH_BYTES - b->size));
-    char *header = b->bad ? NULL : tn_arena_alloc(&w->arena, (size_t)begin);
-    TN_NEED(header, err);
-    tn_store_u64le((uint8_t *)header, b->size);
-    memcpy(header + LENGTH_BYTES, b->data, b->size);
-    f->header = (tn_text){ header, (size_t)begin };
+                         b->size - LENGTH_BYTES, TN_ST_HEADER_MAX);
+    tn_buf_fill(b, ' ', (size_t)(begin - b->size));
+    TN_NEED(!b->bad, err);
+    tn_store_u64le(b->data, begin - LENGTH_BYTES);
+    f->header = (tn_text){ (const char *)b->data, (size_t)begin };
+    w->files[f->file].head = b->data;
+    *b = (tn_buf){ 0 };
     if (w->files[f->file].member && w->files[f->file].sink)
-        tn_sink_set_head(w->files[f->file].sink, header, (size_t)begin);
+        tn_sink_set_head(w->files[f->file].sink, f->header.ptr, f->header.len);
     if (!tn_add_u64(begin, f->data_size, &end) || end > INT64_MAX)
         return tn_fail(err, TN_ERR_LIMIT, "the file would take more than 2^63 bytes");
     for (size_t i = f->first; i < f->last; i++) {
@@ -163,12 +162,24 @@ static tn_status finish_header(tn_writer *w, tn_st_out_file *f, tn_buf *b, tn_er
     return TN_OK;
 }
 
+/* About as many bytes as the header will have. */
+static size_t usual_header(const tn_writer *w, const tn_st_out_file *f)
+{
+    size_t n = LENGTH_BYTES + (f->last - f->first) * USUAL_ENTRY;
+    for (size_t i = f->first; i < f->last; i++)
+        if (w->entries[i].more->record.len)
+            n += USUAL_ENTRY + 2 * w->entries[i].more->record.len;
+    return n;
+}
+
 static tn_status plan_file(tn_writer *w, tn_st_out *out, tn_st_out_file *f, tn_error *err)
 {
     size_t n = f->last - f->first, *order = malloc((n ? n : 1) * sizeof *order);
     tn_buf header = { 0 };
     TN_NEED(order, err);
     order_entries(w, out, f, order);
+    tn_buf_reserve(&header, usual_header(w, f));
+    tn_buf_fill(&header, 0, LENGTH_BYTES);
     f->first_filler = out->fillers;
     bool failed = place_entries(w, f, order, err) || put_header(w, out, f, &header, err) ||
                   finish_header(w, f, &header, err);
