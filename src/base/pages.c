@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
-#define LEAST (HUGE_PAGE / 2)   /* a huge page is had in less time than 256 others */
 
 /* Asks for huge pages where whole ones are in the block; only a hint. */
 static void advise(void *block, size_t size)
@@ -22,7 +21,7 @@ static void advise(void *block, size_t size)
 
 void *tn_pages_alloc(size_t size)
 {
-    if (size < LEAST || size > (size_t)-1 - HUGE_PAGE)
+    if (size < HUGE_PAGE || size > (size_t)-1 - HUGE_PAGE)
         return malloc(size ? size : 1);
     size_t whole = (size + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
     void *block = aligned_alloc(HUGE_PAGE, whole);

@@ -37,10 +37,9 @@ bool tn_buf_reserve(tn_buf *b, size_t n)
         cap = need;
     uint8_t *moved = need < n ? NULL : tn_pages_grow(b->data, cap);
     b->bad = !moved;
-    if (moved) {
+    if (moved)
         b->data = moved;
-        b->cap = cap;
-    }
+    b->cap = moved ? cap : b->size;     /* one that has failed has no room */
     return !b->bad;
 }
 
@@ -51,14 +50,19 @@ uint8_t *tn_buf_room(tn_buf *b, size_t n)
 
 void tn_buf_put_int(tn_buf *b, int64_t value)
 {
-    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-                                "8081828384858687888990919293949596979899";
+    static const char pairs[] =
+        "000102030405060708091011121314151617181920212223242526272829"
+        "303132333435363738394041424344454647484950515253545556575859"
+        "606162636465666768697071727374757677787980818283848586878889"
+        "90919293949596979899";
     char text[20];
     size_t at = sizeof text;
     uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    for (; left >= 10; left /= 100)
-        memcpy(text + (at -= 2), pairs + left % 100 * 2, 2);
+    for (; left >= 10; left /= 100) {
+        const char *pair = pairs + left % 100 * 2;
+        text[--at] = pair[1];
+        text[--at] = pair[0];
+    }
     if (left || at == sizeof text)
         text[--at] = (char)('0' + left);
     if (value < 0)
@@ -87,10 +91,12 @@ void tn_buf_printf(tn_buf *b, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof text)
-        b->bad = true;          /* for numbers and short words only: use tn_buf_put() for longer text */
-    else
+    if (n >= 0 && (size_t)n < sizeof text) {
         tn_buf_put(b, text, (size_t)n);
+        return;
+    }
+    b->bad = true;              /* for numbers and short words only: use tn_buf_put() for longer text */
+    b->cap = b->size;
 }
 
 void tn_buf_free(tn_buf *b)

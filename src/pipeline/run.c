@@ -18,7 +18,8 @@
 #include <string.h>
 
 enum {
-    SMALL = 1 << 20,            /* bytes of a small tensor, or of several that make an item */
+    SMALL = 1 << 20,            /* bytes of a small tensor */
+    SMALL_TOGETHER = 1 << 18,   /* of several that make an item: the cache keeps them till they are written */
     ORDERED_BYTES = 1 << 20,    /* of an item whose bytes wait */
     MOST_SUBJECTS = 1 << 11     /* at a time: a file of very many tensors needs no list of them all */
 };
@@ -366,7 +367,7 @@ static tn_status add_items(tn_engine *m, size_t number, const kinds *x, tn_error
 static tn_status add_small(tn_engine *m, size_t number, uint64_t bytes, tn_error *err)
 {
     tn_item *last = m->items.count ? &m->items.list[m->items.count - 1] : NULL;
-    if (last && last->marked && last->count < TN_ITEM_TENSORS && last->n + bytes <= SMALL) {
+    if (last && last->marked && last->count < TN_ITEM_TENSORS && last->n + bytes <= SMALL_TOGETHER) {
         last->count++;
         last->n += bytes;
         return TN_OK;

@@ -286,20 +286,30 @@ typedef struct batch_tiles {
     uint64_t tiles_across, tiles_inner;
 } batch_tiles;
 
+/* a / b and the rest.  Most are trivial here, and a division takes long beside a small tile. */
+static inline uint64_t divide(uint64_t a, uint64_t b, uint64_t *rest)
+{
+    if (a < b) {
+        *rest = a;
+        return 0;
+    }
+    *rest = b == 1 ? 0 : a % b;
+    return b == 1 ? a : a / b;
+}
+
 static batch_tiles batch_at(const tn_scaled_plan *p, uint64_t batch)
 {
     batch_tiles c;
-    uint64_t in_row = batch % p->batches_inner * p->batch_inner;
-    batch /= p->batches_inner;
-    uint64_t inner_rows = p->inner / p->inner_row;
-    c.inner = batch % inner_rows * p->inner_row + in_row;
-    batch /= inner_rows;
+    uint64_t in_row, row, across, none, inner_rows = divide(p->inner, p->inner_row, &none);
+    batch = divide(batch, p->batches_inner, &in_row);
+    in_row *= p->batch_inner;
+    batch = divide(batch, inner_rows, &row);
+    c.inner = row * p->inner_row + in_row;
     c.tiles_inner = tn_min_u64(p->batch_inner, p->inner_row - in_row);
-    c.across = batch % p->batches_across * p->batch_across;
+    batch = divide(batch, p->batches_across, &across);
+    c.across = across * p->batch_across;
     c.tiles_across = tn_min_u64(p->batch_across, p->tiles_across - c.across);
-    batch /= p->batches_across;
-    c.down = batch % p->tiles_down;
-    c.outer = batch / p->tiles_down;
+    c.outer = divide(batch, p->tiles_down, &c.down);
     return c;
 }
 
@@ -312,11 +322,12 @@ uint64_t tn_scaled_batch_tiles(const tn_scaled_plan *p, uint64_t batch)
 tn_scaled_place tn_scaled_place_at(const tn_scaled_plan *p, uint64_t batch, uint64_t k, uint64_t piece)
 {
     batch_tiles c = batch_at(p, batch);
-    uint64_t row = piece / p->pieces_across * p->piece_rows,
-             column = piece % p->pieces_across * p->piece_columns;
+    uint64_t inner, across = divide(k, c.tiles_inner, &inner), column,
+             row = divide(piece, p->pieces_across, &column) * p->piece_rows;
+    column *= p->piece_columns;
     return (tn_scaled_place){
         .outer = c.outer, .down = c.down,
-        .across = c.across + k / c.tiles_inner, .inner = c.inner + k % c.tiles_inner,
+        .across = c.across + across, .inner = c.inner + inner,
         .row = row, .column = column,
         .rows = tn_min_u64(p->piece_rows, p->tile_rows - row),
         .columns = tn_min_u64(p->piece_columns, p->tile_columns - column),

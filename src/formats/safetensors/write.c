@@ -78,16 +78,42 @@ static void order_entries(const tn_writer *w, const tn_st_out *out, const tn_st_
     }
 }
 
-static void put_entry(tn_buf *b, const char *type, uint32_t rank, const int64_t *shape, uint64_t begin,
-                      uint64_t end)
+/* An array of a header. */
+typedef struct array_text {
+    const char    *type;
+    uint32_t       rank;
+    const int64_t *shape;
+    size_t         at, size;        /* its text up to the offsets, in the buffer */
+} array_text;
+
+static void put_array(tn_buf *b, const array_text *a)
 {
     tn_buf_puts(b, "{\"dtype\":\"");
-    tn_buf_puts(b, type);
+    tn_buf_puts(b, a->type);
     tn_buf_puts(b, "\",\"shape\":");
-    tn_json_put_shape(b, rank, shape);
-    tn_buf_puts(b, ",\"data_offsets\":");
-    tn_json_put_shape(b, 2, (const int64_t[]){ (int64_t)begin, (int64_t)end });     /* below 2^63 */
-    tn_buf_putc(b, '}');
+    tn_json_put_shape(b, a->rank, a->shape);
+    tn_buf_puts(b, ",\"data_offsets\":[");
+}
+
+/* Arrays of the same type and shape follow one another, or every other one: those of codes and of scales.
+ * `known` is of two arrays; entries share their shapes. */
+static void put_entry(tn_buf *b, array_text *known, array_text a, uint64_t begin, uint64_t end)
+{
+    array_text *k = a.shape == known[0].shape && a.type == known[0].type ? &known[0] : &known[1];
+    a.at = b->size;
+    if (k->size && a.shape == k->shape && a.type == k->type && a.rank == k->rank) {
+        if (tn_buf_reserve(b, k->size))
+            tn_buf_put(b, b->data + k->at, k->size);
+    } else {
+        put_array(b, &a);
+        a.size = b->size - a.at;
+        known[1] = known[0];
+        known[0] = a;
+    }
+    tn_buf_put_int(b, (int64_t)begin);      /* below 2^63 */
+    tn_buf_putc(b, ',');
+    tn_buf_put_int(b, (int64_t)end);
+    tn_buf_puts(b, "]}");
 }
 
 /* Sets the offsets of entries in the data section. */
@@ -108,16 +134,19 @@ static tn_status place_entries(tn_writer *w, tn_st_out_file *f, const size_t *or
 static void put_entries(const tn_writer *w, tn_st_out *out, const tn_st_out_file *f, tn_buf *b)
 {
     uint64_t at = 0;
+    array_text known[2] = { { 0 } };
     for (size_t i = f->first; i < f->last; i++) {
         const tn_out_entry *e = &w->entries[i];
         if (out->fills && e->offset > at) {
             int64_t gap = (int64_t)(e->offset - at);
+            array_text own[2] = { { 0 } };
             tn_json_put_key(b, tn_st_filler_name(out->fillers++).text);
-            put_entry(b, "U8", 1, &gap, at, e->offset);
+            put_entry(b, own, (array_text){ "U8", 1, &gap, 0, 0 }, at, e->offset);
         }
         at = e->offset + e->nbytes;
         tn_json_put_key(b, e->name);
-        put_entry(b, tn_dtype_get(e->dtype)->safetensors, e->rank, e->shape, e->offset, at);
+        put_entry(b, known, (array_text){ tn_dtype_get(e->dtype)->safetensors, e->rank, e->shape, 0, 0 },
+                  e->offset, at);
     }
 }
 

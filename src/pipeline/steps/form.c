@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 typedef struct forming {
-    tn_loaded     source;       /* all parts of a stored input in memory */
+    tn_loaded    *source;       /* parts of a stored input that are not in memory as they are; or NULL */
     const tn_tensor *whole;     /* all parts of the input in memory, wherever; NULL: it is made twice */
     tn_sparse_conversion *conversion;   /* of dense, coo and csr; else NULL: its values are made dense */
     uint64_t      count;        /* of the values */
@@ -26,15 +26,38 @@ static tn_status tick(void *context, tn_error *err)
     return tn_walk_check(context, err);
 }
 
+/* Whether loading has found the very parts that the tensor has: checksums are compared now. */
+static bool is_in_place(const tn_loaded *l, const tn_tensor *t)
+{
+    bool same = l->tensor.nparts == t->nparts && !l->decoded;
+    for (uint32_t k = 0; k < t->nparts && same; k++)
+        same = t->parts[k].data && l->tensor.parts[k].data == t->parts[k].data &&
+               l->tensor.parts[k].nbytes == t->parts[k].nbytes;
+    return same;
+}
+
+static void free_source(forming *f)
+{
+    if (f->source)
+        tn_loaded_free(f->source);
+    free(f->source);
+    f->source = NULL;
+}
+
 static tn_status load_stored(const tn_view *v, forming *f, tn_error *err)
 {
     uint64_t limit = v->place->max_bytes;
     tn_loading loading = { .in = v->place->file, .tensor = tn_stored_tensor(v), .beside = v->place->beside,
                            .limit = limit, .tick = tick, .context = v->place->walk };
-    tn_status status = tn_load(&loading, &f->source, err);
-    f->is_large = f->source.decoded;
-    f->whole = &f->source.tensor;
-    return status;
+    TN_NEED(f->source = calloc(1, sizeof *f->source), err);
+    TN_TRY(tn_load(&loading, f->source, err));
+    f->is_large = f->source->decoded;
+    f->whole = &f->source->tensor;
+    if (is_in_place(f->source, tn_stored_tensor(v))) {
+        f->whole = tn_stored_tensor(v);
+        free_source(f);
+    }
+    return TN_OK;
 }
 
 /* ---- what comes out ---- */
@@ -259,7 +282,7 @@ static void free_forming(tn_view *v)
     if (!f)
         return;
     tn_sparse_end(f->conversion);
-    tn_loaded_free(&f->source);
+    free_source(f);
     free(f);
 }
 
