@@ -5,26 +5,19 @@ checksums that come with parts."""
 import hashlib
 import hmac
 import itertools
+import pathlib
 import re
+import sys
 import threading
 import urllib.parse
 from xml.sax.saxutils import escape
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from crc32c import crc32c
+
 KEYS = {"TESTKEY": "secret/of+the=test", "NEWKEY": "another/secret"}
 TOKENS = {"TESTKEY": None, "NEWKEY": "session-token-of-the-test"}
 REGION = "eu-test-1"
-
-
-def crc32c(data, table=[]):
-    if not table:
-        for i in range(256):
-            for _ in range(8):
-                i = (i >> 1) ^ (0x82F63B78 if i & 1 else 0)
-            table.append(i)
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = table[(crc ^ byte) & 255] ^ (crc >> 8)
-    return crc ^ 0xFFFFFFFF
 
 
 def mac(key, text):

@@ -9,8 +9,11 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from crc32c import crc32c
 from system import TENON, Skip, contents, is_sanitized, run_tests, tenon, test, write_safetensors
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -378,15 +381,6 @@ def write_floats(path, seed):
     header += b" " * (-len(header) % 8)
     with open(path, "wb") as f:
         f.write(struct.pack("<Q", len(header)) + header + struct.pack("<8f", *[(i + seed) / 16 for i in range(8)]))
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def compiles():

@@ -12,6 +12,9 @@ import tempfile
 import time
 from array import array
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from crc32c import crc32c
+
 TENON, TOOLS = sys.argv[1], pathlib.Path(sys.argv[2])
 SLICE = [word for word in sys.argv[3:] if word.startswith("--all")]
 ROOM = pathlib.Path(tempfile.mkdtemp(prefix="tenon-together-"))
@@ -124,15 +127,6 @@ def damage(path, change):
     data = bytearray(path.read_bytes())
     change(data)
     path.write_bytes(bytes(data))
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def kills(count, step):
