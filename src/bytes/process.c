@@ -72,13 +72,13 @@ void tn_process_format(const tn_process *p, char text[TN_PROCESS_TEXT])
              p->start, *p->boot ? p->boot : "-");
 }
 
-/* The next word, of fewer than `room` bytes. */
+/* The next word, of fewer than `room` bytes.  It is shown to users, so it is printable. */
 static bool take_word(const char **p, const char *end, char *word, size_t room)
 {
     size_t n = 0;
-    while (*p + n < end && (*p)[n] != ' ' && (*p)[n] != '\n')
+    while (*p + n < end && (*p)[n] > ' ' && (*p)[n] < 0x7f)
         n++;
-    if (n == 0 || n >= room || *p + n == end)
+    if (n == 0 || n >= room || *p + n == end || ((*p)[n] != ' ' && (*p)[n] != '\n'))
         return false;
     memcpy(word, *p, n);
     word[n] = '\0';
