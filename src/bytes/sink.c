@@ -305,7 +305,7 @@ tn_status tn_sink_share(tn_sink *s, int folder, const char *name, tn_error *err)
 {
     if (s->out || s->nameless)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "several processes can only make a file together");
-    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(folder, name, TN_SHARED_FLAGS);
     if (fd < 0)
         return tn_fail_errno(err, errno, "cannot open a file of the work folder");
     tn_status status = check_shared(s, fd, err);
@@ -325,13 +325,20 @@ tn_status tn_sink_share(tn_sink *s, int folder, const char *name, tn_error *err)
     return TN_OK;
 }
 
+void tn_sink_plan(tn_sink *sink, uint64_t size)
+{
+    if (sink->planned < size)
+        sink->planned = size;
+}
+
 tn_status tn_sink_make_shared(tn_sink *s, int folder, const char *name, tn_error *err)
 {
-    int fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
-                    s->exists ? 0600 : 0666);
+    int fd = openat(folder, name, TN_SHARED_FLAGS | O_CREAT, s->exists ? 0600 : 0666);
     if (fd < 0)
         return tn_fail_errno(err, errno, "cannot make a file of the work folder");
     tn_status status = check_shared(s, fd, err);
+    if (!status && ftruncate(fd, (off_t)s->planned) != 0)
+        status = tn_fail_write(err, errno);
     close(fd);
     return status;
 }
@@ -726,6 +733,28 @@ static tn_status publish_memory(tn_sink *s, uint64_t size, tn_error *err)
 }
 
 int tn_sink_fd(const tn_sink *sink) { return sink->fd; }
+
+/* One of several processes has it open for writing only. */
+static int open_shared(const tn_sink *s)
+{
+    if (s->member.set)
+        return tn_sink_open_member(s);
+    return openat(s->shared, s->shared_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+tn_status tn_sink_read_back(tn_sink *sink, tn_source **source, tn_error *err)
+{
+    bool is_shared = sink->shared >= 0 || tn_sink_is_shared_member(sink);
+    int fd = -1;
+    TN_TRY(tn_sink_hold(sink, &fd, err));
+    int own = is_shared ? open_shared(sink) : fd;
+    tn_status status = own < 0 ? tn_fail_errno(err, errno, "cannot open a file of the work folder")
+                               : tn_source_open_fd(own, TN_IO_PREAD, source, err);
+    if (own >= 0 && is_shared)
+        close(own);
+    tn_sink_release(sink);
+    return status;
+}
 
 void tn_sink_free(tn_sink *sink)
 {

@@ -50,7 +50,10 @@ bool tn_sink_is_beside(const tn_sink *sink, const char *path);
  * is no file. */
 tn_status tn_sink_share(tn_sink *sink, int folder, const char *name, tn_error *err);
 
-/* Creates such a file, with the access that the sink's own file has. */
+/* At least so many bytes will be written. */
+void      tn_sink_plan(tn_sink *sink, uint64_t size);
+
+/* Creates such a file, with the access that the sink's own file has and the planned size. */
 tn_status tn_sink_make_shared(tn_sink *sink, int folder, const char *name, tn_error *err);
 
 /* Writes what was written to disk; until then a crash of the machine may lose it. */
@@ -81,8 +84,11 @@ tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err);
 tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *source, uint64_t from,
                              uint64_t n, uint64_t *shared, tn_error *err);
 
-/* The unnamed file, to read back what was written; -1 for memory.  Not for members of a set. */
+/* The unnamed file; -1 for memory.  Not for members of a set, nor for files of several processes. */
 int tn_sink_fd(const tn_sink *sink);
+
+/* Opens what was written.  Not for memory. */
+tn_status tn_sink_read_back(tn_sink *sink, tn_source **source, tn_error *err);
 
 /* The same for any sink.  The descriptor stays open until it is released. */
 tn_status tn_sink_hold(tn_sink *sink, int *fd, tn_error *err);

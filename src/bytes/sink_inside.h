@@ -43,6 +43,7 @@ struct tn_sink {
     tn_leftover     leftover;   /* of that */
     int             shared;     /* folder of a file that other processes write to as well, or -1 */
     char            shared_name[24];    /* of that file */
+    uint64_t        planned;    /* its size as far as it is known before */
     bool            replace;
     bool            nameless;   /* a descriptor from the caller: publish gives it no name */
     bool            exists;     /* a file had the name when the sink was opened: `old` */
@@ -55,6 +56,11 @@ struct tn_sink {
     struct tn_upload *upload;   /* of an object elsewhere, of which this is the local copy; or NULL */
     tn_sink_state   member;
 };
+
+/* How files that several processes write are opened: for writing only, at a size that they have from the
+ * beginning.  Two pieces may share a page.  A client of NFS that knows all of a page, because it has read it
+ * or the file ends before it, writes all of it, and would undo what another has written there. */
+#define TN_SHARED_FLAGS (O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
 
 /* --- sink.c --- */
 
@@ -107,6 +113,10 @@ void tn_sink_remove_parking(int folder, const char *name);
 
 /* The same of this process. */
 void tn_sink_empty_parking(int folder, const char *name);
+
+/* Whether other processes write to the file of a member as well; such a file can be opened for reading. */
+bool tn_sink_is_shared_member(const tn_sink *sink);
+int  tn_sink_open_member(const tn_sink *sink);
 
 /* true: the member is not created yet and another file would have to be closed for it, so the space is
  * reserved later. */

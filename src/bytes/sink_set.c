@@ -135,7 +135,8 @@ static int open_parked(const tn_sink *s)
 {
     char name[NUMBER_SIZE];
     struct stat st;
-    int parking = s->member.set->parking, flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+    int parking = s->member.set->parking;
+    int flags = s->member.set->shared ? TN_SHARED_FLAGS : O_RDWR | O_NOFOLLOW | O_CLOEXEC;
     number_name(s, name);
     int fd = openat(parking, name, flags);
     if (fd >= 0 || errno != EACCES || fstatat(parking, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -329,6 +330,15 @@ tn_status tn_sink_set_share(tn_sink_set *set, int folder, tn_error *err)
     for (size_t i = 0; i < set->count; i++)
         TN_TRY(share_member(set, set->members[i], err));
     return TN_OK;
+}
+
+bool tn_sink_is_shared_member(const tn_sink *sink) { return sink->member.set && sink->member.set->shared; }
+
+int tn_sink_open_member(const tn_sink *sink)
+{
+    char name[NUMBER_SIZE];
+    number_name(sink, name);
+    return openat(sink->member.set->parking, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 void tn_sink_set_head(tn_sink *member, const void *head, size_t n)

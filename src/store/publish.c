@@ -301,8 +301,19 @@ static tn_status for_shared(const tn_writer *w, int folder,
     return tn_in_file(status, w->path, err);
 }
 
+/* What is compressed has no place yet. */
+static void plan_sizes(const tn_writer *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        const tn_out_entry *e = &w->entries[i];
+        if (e->offset != TN_UNPLACED && e->nbytes && w->files[e->file].sink)
+            tn_sink_plan(w->files[e->file].sink, e->offset + e->nbytes);
+    }
+}
+
 tn_status tn_writer_make_shared(const tn_writer *w, int folder, tn_error *err)
 {
+    plan_sizes(w);
     return for_shared(w, folder, tn_sink_set_make_shared, tn_sink_make_shared, err);
 }
 

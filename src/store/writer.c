@@ -473,14 +473,9 @@ static tn_status copy_written(tn_writer *w, const tn_out_entry *from, const tn_o
     tn_sink *sink = w->files[from->file].sink;
     tn_source *written;
     uint64_t shared = 0;
-    int fd;
-    TN_TRY(tn_sink_hold(sink, &fd, err));
-    tn_status status = tn_source_open_fd(fd, TN_IO_PREAD, &written, err);
-    tn_sink_release(sink);
-    if (status)
-        return status;
-    status = tn_sink_copy_range(w->files[to->file].sink, to->offset, written, from->offset, from->size,
-                                &shared, err);
+    TN_TRY(tn_sink_read_back(sink, &written, err));
+    tn_status status = tn_sink_copy_range(w->files[to->file].sink, to->offset, written, from->offset,
+                                          from->size, &shared, err);
     tn_source_close(written);
     return status;
 }

@@ -29,11 +29,15 @@ def test(f):
     return f
 
 
-def write_input(path, seed=1, rows=600, change=0):
+class Skip(Exception):
+    """A test that cannot run here, and why."""
+
+
+def write_input(path, seed=1, rows=600, change=0, layers=12):
     """Small tensors, two large ones, metadata, and a tied tensor."""
     pick = random.Random(seed)
     header, at = {"__metadata__": {"made": "by a test"}}, 0
-    shapes = {f"layer.{i}.{part}": shape for i in range(12)
+    shapes = {f"layer.{i}.{part}": shape for i in range(layers)
               for part, shape in (("weight", [64, 256]), ("bias", [64]), ("norm", [256]))}
     shapes |= {"embedding": [rows, 512], "head": [rows, 512], "odd": [3, 7, 5], "one": []}
     for name, shape in shapes.items():
@@ -135,3 +139,26 @@ def kills(count, step):
     if SLICE:
         first, step = map(int, (SLICE[0].partition("=")[2] or "0/1").split("/"))
     return range(1 + first, count + 1, step)
+
+
+def main():
+    """Runs the tests that the command line chooses; the exit status."""
+    bad, skipped = 0, 0
+    only = [word for word in sys.argv[3:] if not word.startswith("-")]
+    chosen = [f for f in TESTS if not only or any(word in f.__name__ for word in only)]
+    for f in chosen:
+        began = time.monotonic()
+        try:
+            f()
+        except Skip as reason:
+            skipped += 1
+            print(f"SKIPPED: {f.__name__.replace('_', ' ')}: {reason}", flush=True)
+        except Exception as problem:
+            bad += 1
+            print(f"FAIL  {f.__name__.replace('_', ' ')}: {type(problem).__name__}: {problem}", flush=True)
+        if "-v" in sys.argv:
+            print(f"{time.monotonic() - began:6.1f} s  {f.__name__}", flush=True)
+    shutil.rmtree(ROOM, ignore_errors=True)
+    more = f", {skipped} skipped" if skipped else ""
+    print(f"{len(chosen) - bad - skipped} passed, {bad} failed{more}")
+    return bad > 0

@@ -17,8 +17,8 @@ import sys
 import time
 
 import results  # its tests register themselves
-from support import (ENVIRONMENT, INPUT, ROOM, SMALL, TENON, TESTS, TOOLS, Case, begin, contents, crc32c, damage, end,
-                     kills, test, tool, write_input)
+from support import (ENVIRONMENT, INPUT, ROOM, SMALL, TENON, TOOLS, Case, begin, contents, crc32c, damage, end,
+                     kills, main, test, tool, write_input)
 
 
 def cases():
@@ -541,12 +541,12 @@ class Holder:
         raise AssertionError("it never held a piece")
 
 
-def big_case(*options):
+def big_case(*options, name="out.zt"):
     """One whose pieces take long enough to be caught in the middle."""
     source = ROOM / "big.safetensors"
     if not source.exists():
         write_input(source, rows=6000)
-    return Case("out.zt", "--compress", "zstd:12", *options, source=source)
+    return Case(name, *(options or ("--compress", "zstd:12")), source=source)
 
 
 @test
@@ -614,6 +614,29 @@ def a_piece_that_fails_stops_the_others_and_is_tried_again():
     case.is_right()
 
 
+@test
+def shared_files_have_their_size_from_the_beginning_and_are_only_written():
+    """So a client of NFS writes the bytes of a piece and not the page, of which another has written the rest."""
+    for name, options, files in (("out.zt", ("--cast", "f64"), ["head"]),
+                                 ("out.safetensors", ("--cast", "f64", "--shard-size", "4000000"), None)):
+        case = big_case(*options, name=name)
+        case.plan()
+        files = files or [p.name for p in (case.work / "files").iterdir() if p.name != "head"]
+        made = [p for p in case.reference if not p.endswith(".json")]
+        sizes = {p.name: p.stat().st_size for p in (case.work / "files").iterdir()}
+        planned, written = (sum(x) for x in ([sizes[f] for f in files], [len(case.reference[p]) for p in made]))
+        assert len(files) == len(made) and planned <= written < planned + 20000, (planned, written)
+        holder = Holder(case)
+        opened = pathlib.Path(f"/proc/{holder.process.pid}/fd")
+        modes = {os.readlink(fd): int((opened.parent / "fdinfo" / fd.name).read_text().split()[3], 8) & os.O_ACCMODE
+                 for fd in opened.iterdir() if "/files/" in os.readlink(fd)}
+        assert modes and set(modes.values()) == {os.O_WRONLY}, modes
+        holder.process.send_signal(signal.SIGCONT)
+        end([holder.process])
+        tool("finish", case.work, "-q")
+        case.is_right(name)
+
+
 # ---- locks ----
 
 def preloaded(**variables):
@@ -669,24 +692,6 @@ def without_locks_two_that_publish_at_once_leave_the_whole_output():
             go.touch()
             end([late])
             case.is_right(f"{name} {force}, late at {slow}")
-
-
-def main():
-    bad = 0
-    only = [word for word in sys.argv[3:] if not word.startswith("-")]
-    chosen = [f for f in TESTS if not only or any(word in f.__name__ for word in only)]
-    for f in chosen:
-        began = time.monotonic()
-        try:
-            f()
-        except Exception as problem:
-            bad += 1
-            print(f"FAIL  {f.__name__.replace('_', ' ')}: {type(problem).__name__}: {problem}")
-        if "-v" in sys.argv:
-            print(f"{time.monotonic() - began:6.1f} s  {f.__name__}")
-    shutil.rmtree(ROOM, ignore_errors=True)
-    print(f"{len(chosen) - bad} passed, {bad} failed")
-    return bad > 0
 
 
 sys.exit(main())

@@ -196,7 +196,7 @@ static tn_status split_indices(tn_writer *w, tn_error *err)
     tn_source *written;
     if (w->dry_run || !e->nbytes)
         return TN_OK;
-    TN_TRY(tn_source_open_fd(tn_sink_fd(w->files[e->file].sink), TN_IO_PREAD, &written, err));
+    TN_TRY(tn_sink_read_back(w->files[e->file].sink, &written, err));
     uint8_t *window = malloc(TN_WINDOW + TN_WINDOW / RANK);
     tn_status status = window ? split_rows(w, written, window, err) : tn_fail_nomem(err);
     free(window);
