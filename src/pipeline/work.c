@@ -112,8 +112,6 @@ static tn_status attach(tn_work *w, tn_error *err)
     p->maker = w;
     TN_TRY(tn_pieces_join(p, w->folder, err));
     tn_plan_result(w->plan, &w->result);
-    if (w->o.ranks)
-        tn_work_folder_add_rank(w->folder, w->o.rank);
     return tn_pieces_begin(p, 0, tn_plan_count(w->plan), &w->arena, err);
 }
 
@@ -506,8 +504,8 @@ static tn_status finish(tn_work *w, tn_convert_result *result, tn_error *err)
     return status;
 }
 
-/* The output is there; of a folder that cannot be removed there is only a note.  Ranks that have not come yet
- * find in it that there is nothing to do; the last one removes it. */
+/* The output is there; of a folder that cannot be removed there is only a note.  Ranks that have not come
+ * yet, or were killed and come again, find in it that there is nothing to do; the last one removes it. */
 static void leave_folder(tn_work *w)
 {
     tn_error why;

@@ -434,6 +434,18 @@ static void describe(const struct stat *output, char text[static 64])
     snprintf(text, 64, "%llu %lld\n", (unsigned long long)output->st_ino, (long long)output->st_size);
 }
 
+/* An empty one takes its place: a process that has it open and finds no records cannot make pieces again. */
+static void renew_folder(int folder, const char *name)
+{
+    enum { TRIES = 20 };
+    for (int i = 0; i < TRIES; i++) {
+        empty_folder(folder, name);
+        if (unlinkat(folder, name, AT_REMOVEDIR) == 0 || errno != ENOTEMPTY)
+            break;
+    }
+    (void)mkdirat(folder, name, 0700);
+}
+
 void tn_work_folder_leave(int folder, const struct stat *output)
 {
     char name[TN_TEMPORARY_NAME], text[64];
@@ -446,7 +458,7 @@ void tn_work_folder_leave(int folder, const struct stat *output)
         close(fd);
     for (size_t i = 0; i < FOLDERS && good; i++)
         if (strcmp(folders[i], "ranks") != 0)
-            empty_folder(folder, folders[i]);
+            renew_folder(folder, folders[i]);
 }
 
 bool tn_work_folder_was_left(int folder, const char *output, bool *same)

@@ -51,7 +51,8 @@ bool      tn_work_folder_has_names(int folder);
 /* Takes these names, in the folder of `output`, away again, unless all was published and renamed since. */
 void      tn_work_folder_take_back(int folder, const char *output);
 
-/* Notes that rank R has come, tells whether it has, and counts those that have. */
+/* Notes that rank R has ended well, or has come to share results; tells whether it has; and counts those that
+ * have. */
 void      tn_work_folder_add_rank(int folder, uint32_t rank);
 bool      tn_work_folder_has_rank(int folder, uint32_t rank);
 size_t    tn_work_folder_ranks(int folder);

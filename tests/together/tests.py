@@ -107,6 +107,21 @@ def a_rank_that_comes_late_finds_the_work_done():
 
 
 @test
+def a_rank_that_was_killed_finds_what_the_others_have_finished():
+    case = big_case()
+    processes = [begin(*case.command("--ranks", f"{i}/3", "-j", "1")) for i in range(3)]
+    until = time.monotonic() + 30
+    while len(list(case.work.glob("pieces/*.done"))) < 3 and time.monotonic() < until:
+        time.sleep(0.002)
+    processes[1].kill()
+    end([processes[0], processes[2]])
+    processes[1].communicate()
+    assert case.out.read_bytes() == case.reference["out.zt"]
+    tool(*case.command("--ranks", "1/3"))
+    case.is_right()
+
+
+@test
 def a_late_process_without_a_rank_is_told_what_it_found():
     case = Case("out.zt", source=SMALL)
     tool(*case.command())
@@ -570,6 +585,28 @@ def a_process_that_is_stopped_is_named_and_one_that_is_killed_is_replaced():
     holder.process.kill()
     holder.process.wait()
     end([other])
+    case.is_right()
+
+
+@test
+def what_is_published_is_not_made_again_by_one_that_still_waits():
+    case = big_case("--scale-mode", "mse", "--cast", "int8,per=tensor")
+    case.plan()
+    holder = Holder(case)
+    command = case.command("--ranks", "1/8")
+    command.remove("-q")
+    late = begin(*command)
+    assert "waiting for" in late.stderr.readline()
+    late.send_signal(signal.SIGSTOP)
+    holder.process.send_signal(signal.SIGCONT)
+    end([holder.process])
+    tool(*case.command("--ranks", "0/8"))       # the folder stays for the other ranks
+    made = case.out.stat().st_mtime_ns
+    late.send_signal(signal.SIGCONT)
+    end([late])
+    assert case.out.stat().st_mtime_ns == made, "the output was written to after it was published"
+    assert json.loads(tool("ls", "--json", case.work).stdout)["published"]
+    tool("abandon", case.work)
     case.is_right()
 
 
