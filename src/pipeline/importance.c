@@ -39,66 +39,107 @@ tn_status tn_importance_open(tn_text path, tn_file **file, bool *none, tn_error 
     return status;
 }
 
-static const tn_tensor *find(const tn_file *file, const char *name, const char *end, tn_arena *arena)
+/* *found is NULL if there is no such tensor. */
+static tn_status find(const tn_file *file, const char *name, const char *end, tn_arena *arena,
+                      const tn_tensor **found, tn_error *err)
 {
     size_t size = strlen(name) + strlen(end) + 1;
     char *whole = tn_arena_alloc(arena, size);
-    if (!whole)
-        return NULL;
+    TN_NEED(whole, err);
     snprintf(whole, size, "%s%s", name, end);
-    return tn_file_find(file, whole);
-}
-
-static tn_status read_floats(const tn_file *file, const tn_tensor *t, tn_arena *arena, float **values,
-                             tn_error *err)
-{
-    uint64_t nbytes = t->parts[0].nbytes;
-    if (t->form != TN_FORM_DENSE || t->dtype != TN_FLOAT32)
-        return tn_fail(err, TN_ERR_CORRUPT, "expected float32 numbers in %s", tn_quote_z(t->name).text);
-    *values = tn_arena_alloc(arena, (size_t)nbytes);
-    return *values ? tn_read(file, t, TN_FLOAT32, *values, (size_t)nbytes, err) : tn_fail_nomem(err);
-}
-
-static tn_status check(const char *name, const float *values, uint64_t n, tn_error *err)
-{
-    for (uint64_t i = 0; i < n; i++)
-        if (!(values[i] >= 0) || !isfinite(values[i]))
-            return tn_fail(err, TN_ERR_CORRUPT,
-                           "the importance of column %llu of %s is %g: expected a finite number that is not "
-                           "negative", (unsigned long long)i, tn_quote_z(name).text,
-                           (double)values[i]);
+    *found = tn_file_find(file, whole);
     return TN_OK;
 }
 
-tn_status tn_importance_read(const tn_file *file, const char *name, tn_arena *arena, const float **values,
-                             uint64_t *count, tn_error *err)
+/* The numbers of a tensor, in the arena. */
+typedef struct numbers {
+    float   *values;
+    uint64_t n;
+} numbers;
+
+static tn_status read_numbers(const tn_file *file, const tn_tensor *t, tn_arena *arena, numbers *out,
+                              tn_error *err)
 {
-    const tn_tensor *sums = find(file, name, SUMS, arena), *counts = find(file, name, COUNTS, arena);
-    float *mean = NULL, *counted = NULL;
-    *count = 0;
-    *values = NULL;
-    if (!sums)
-        return TN_OK;
-    uint64_t n = sums->parts[0].nbytes / sizeof(float),
-             matrices = counts ? counts->parts[0].nbytes / sizeof(float) : 0;
-    uint64_t columns = sums->rank ? (uint64_t)sums->shape[sums->rank - 1] : 1;
-    if (!matrices || n % matrices || n / matrices != columns)
+    if (t->form != TN_FORM_DENSE || t->dtype != TN_FLOAT32)
+        return tn_fail(err, TN_ERR_CORRUPT, "expected float32 numbers in %s", tn_quote_z(t->name).text);
+    uint64_t nbytes = t->parts[0].nbytes;
+    out->n = nbytes / sizeof(float);
+    TN_NEED(out->values = tn_arena_alloc(arena, (size_t)nbytes), err);
+    return tn_read(file, t, TN_FLOAT32, out->values, (size_t)nbytes, err);
+}
+
+static uint64_t columns_of(const tn_tensor *t)
+{
+    return t->rank ? (uint64_t)t->shape[t->rank - 1] : 1;
+}
+
+/* The product of all dimensions but the last two. */
+static uint64_t matrices_of(const tn_tensor *t)
+{
+    uint64_t n = 1;
+    for (uint32_t i = 0; i + 2 < t->rank; i++)
+        n *= (uint64_t)t->shape[i];
+    return n;
+}
+
+/* Sums have a row for each count.  Each row is of all columns of a matrix, or of all matrices. */
+static tn_status check_shape(const char *name, uint64_t n, uint64_t columns, uint64_t counts,
+                             const tn_tensor *weight, tn_error *err)
+{
+    if (!counts || n % counts || n / counts != columns)
         return tn_fail(err, TN_ERR_CORRUPT,
                        "the importance of %s has %llu sums of %llu columns for %llu counts",
                        tn_quote_z(name).text, (unsigned long long)n, (unsigned long long)columns,
-                       (unsigned long long)matrices);
-    TN_TRY(read_floats(file, sums, arena, &mean, err));
-    TN_TRY(read_floats(file, counts, arena, &counted, err));
-    for (uint64_t i = 0; i < matrices; i++)
-        if (!(counted[i] >= 0))
+                       (unsigned long long)counts);
+    uint64_t matrices = matrices_of(weight);
+    if (columns != columns_of(weight) || (counts != 1 && counts != matrices))
+        return tn_fail(err, TN_ERR_CORRUPT,
+                       "expected importance data of %s for %llu columns of %llu matrices but found %llu "
+                       "columns of %llu", tn_quote_z(name).text, (unsigned long long)columns_of(weight),
+                       (unsigned long long)matrices, (unsigned long long)columns, (unsigned long long)counts);
+    return TN_OK;
+}
+
+static tn_status check_counts(const char *name, const numbers *counts, tn_error *err)
+{
+    for (uint64_t i = 0; i < counts->n; i++)
+        if (!(counts->values[i] >= 0))
             return tn_fail(err, TN_ERR_CORRUPT,
                            "count %llu of the importance of %s is %g: expected 0 or more",
-                           (unsigned long long)i, tn_quote_z(name).text, (double)counted[i]);
-    for (uint64_t i = 0; i < n; i++) {
-        float divisor = counted[i / (n / matrices)];
-        mean[i] = divisor > 0 ? mean[i] / divisor : 1;
+                           (unsigned long long)i, tn_quote_z(name).text, (double)counts->values[i]);
+    return TN_OK;
+}
+
+static tn_status check_means(const char *name, const numbers *means, tn_error *err)
+{
+    for (uint64_t i = 0; i < means->n; i++)
+        if (!(means->values[i] >= 0) || !isfinite(means->values[i]))
+            return tn_fail(err, TN_ERR_CORRUPT,
+                           "the importance of column %llu of %s is %g: expected a finite number that is not "
+                           "negative", (unsigned long long)i, tn_quote_z(name).text,
+                           (double)means->values[i]);
+    return TN_OK;
+}
+
+tn_status tn_importance_read(const tn_file *file, const char *name, const tn_tensor *weight, tn_arena *arena,
+                             tn_quantize_options *o, tn_error *err)
+{
+    const tn_tensor *of_sums, *of_counts;
+    numbers means = { 0 }, counts = { 0 };
+    TN_TRY(find(file, name, SUMS, arena, &of_sums, err));
+    TN_TRY(find(file, name, COUNTS, arena, &of_counts, err));
+    if (!of_sums)
+        return TN_OK;
+    TN_TRY(read_numbers(file, of_sums, arena, &means, err));
+    if (of_counts)
+        TN_TRY(read_numbers(file, of_counts, arena, &counts, err));
+    TN_TRY(check_shape(name, means.n, columns_of(of_sums), counts.n, weight, err));
+    TN_TRY(check_counts(name, &counts, err));
+    for (uint64_t i = 0; i < means.n; i++) {
+        float divisor = counts.values[i / columns_of(of_sums)];
+        means.values[i] = divisor > 0 ? means.values[i] / divisor : 1;
     }
-    *values = mean;
-    *count = n;
-    return check(name, mean, n, err);
+    o->importance = means.values;
+    o->nimportance = means.n;
+    return check_means(name, &means, err);
 }

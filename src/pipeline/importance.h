@@ -10,15 +10,17 @@
 #include "base/text.h"
 
 #include <tenon/file.h>
+#include <tenon/quantize.h>
 
 /* Opens what the key importance of a cast names: a path, "none" or nothing; *file may be NULL afterwards.
  * TN_ERR_ARGUMENT: a file without such tensors. */
 tn_status tn_importance_open(tn_text path, tn_file **file, bool *none, tn_error *err);
 
-/* The mean squares of weight `name`, 1 where nothing was counted, in the arena: *count is matrices * columns.
- * *count is 0 where the file does not have the weight.
- * TN_ERR_CORRUPT: one is negative or not finite, or the two tensors do not belong together. */
-tn_status tn_importance_read(const tn_file *file, const char *name, tn_arena *arena, const float **values,
-                             uint64_t *count, tn_error *err);
+/* Sets the importance of the tensor `weight`, which is called `name` there: mean squares, 1 where nothing was
+ * counted, in the arena.  Nothing is set where the file does not have it.
+ * TN_ERR_CORRUPT: one is negative or not finite, the two tensors do not belong together, or they are of a
+ * weight of another shape. */
+tn_status tn_importance_read(const tn_file *file, const char *name, const tn_tensor *weight, tn_arena *arena,
+                             tn_quantize_options *o, tn_error *err);
 
 #endif

@@ -223,12 +223,11 @@ static tn_quantize_task quantize_task(const planning *p, const tn_affine *affine
 static tn_status find_importance(const planning *p, tn_quantize_options *o, tn_error *err)
 {
     const tn_file *weights = p->rules->cast->weights;
+    const tn_tensor *t = &p->view->tensor;
     if (weights && p->rules->name)
-        TN_TRY(tn_importance_read(weights, p->rules->name, p->view->arena, &o->importance, &o->nimportance,
-                                  err));
+        TN_TRY(tn_importance_read(weights, p->rules->name, t, p->view->arena, o, err));
     if (weights && !o->importance)
-        TN_TRY(tn_importance_read(weights, p->view->tensor.name, p->view->arena, &o->importance,
-                                  &o->nimportance, err));
+        TN_TRY(tn_importance_read(weights, t->name, t, p->view->arena, o, err));
     return TN_OK;
 }
 

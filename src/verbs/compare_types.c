@@ -71,7 +71,7 @@ static tn_status find_importance(const rating *r, const tn_tensor *t, const tn_d
                                  tn_quantize_options *o, tn_error *err)
 {
     if (r->weights && d->block)
-        TN_TRY(tn_importance_read(r->weights, t->name, arena, &o->importance, &o->nimportance, err));
+        TN_TRY(tn_importance_read(r->weights, t->name, t, arena, o, err));
     return TN_OK;
 }
 

@@ -168,7 +168,8 @@ static void damaged_importance_is_refused(void)
         { NAN, 1, COLUMNS, TN_ERR_CORRUPT, "is nan" },
         { 1, 3, COLUMNS, TN_ERR_CORRUPT, "512 sums of 512 columns for 3 counts" },
         { 1, 2, COLUMNS, TN_ERR_CORRUPT, "512 sums of 512 columns for 2 counts" },
-        { 1, 1, COLUMNS / 2, TN_ERR_ARGUMENT, "512 columns of 3 matrices but found 256" },
+        { 1, 1, COLUMNS / 2, TN_ERR_CORRUPT,
+          "expected importance data of \"w\" for 512 columns of 3 matrices but found 256 columns of 1" },
         { 1, 0, COLUMNS, TN_ERR_CORRUPT, "512 sums of 512 columns for 0 counts" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -187,6 +188,31 @@ static void damaged_importance_is_refused(void)
                  "importance is for block types");
 }
 
+/* As many numbers as the weight has columns, or columns in all matrices, but in other rows. */
+static void importance_of_another_shape_is_refused(void)
+{
+    static float sums[MATRICES * COLUMNS], counts[MATRICES * COLUMNS];
+    char cast[PATH_MAX + 60];
+    tn_error err = { .text = "" };
+    const struct { int64_t rows, columns; const char *found; } bad[] = {
+        { 1, MATRICES * COLUMNS, "found 1536 columns of 1" }, { 2, COLUMNS / 2, "found 256 columns of 2" },
+        { COLUMNS, MATRICES, "found 3 columns of 512" },
+        { 2, COLUMNS, "found 512 columns of 2" }, { 6, COLUMNS / 2, "found 256 columns of 6" },
+    };
+    make_files("w");
+    snprintf(cast, sizeof cast, "q4_K,importance=%s", in_folder("bad.zt").text);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const simple matrix[] = {
+            { .name = "w.in_sum2", .dtype = TN_FLOAT32, .rank = 2, .shape = { bad[i].rows, bad[i].columns },
+              .data = sums },
+            { .name = "w.counts", .dtype = TN_FLOAT32, .rank = 2, .shape = { bad[i].rows, 1 }, .data = counts },
+        };
+        write_file("bad.zt", (tn_create_options){ .replace = true }, matrix, 2);
+        check_status(try_convert("model.zt", "out.zt", (wish){ .cast = cast }, &err), &err, TN_ERR_CORRUPT,
+                     bad[i].found);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +221,7 @@ int main(void)
         IN_FOLDER(an_error_has_the_new_name_too),
         IN_FOLDER(types_that_need_it_are_refused_without),
         IN_FOLDER(damaged_importance_is_refused),
+        IN_FOLDER(importance_of_another_shape_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -665,6 +665,34 @@ static void datatypes_run_out_of_memory(void)
     CHECK(count_entries(folder) == 3);
 }
 
+/* A tensor whose name is so long that it takes memory to look it up is not taken for one that the data does not
+ * have. */
+static void importance_runs_out_of_memory(void)
+{
+    enum { LONG = 20000 };
+    static const int64_t shape[] = { 6, 64 };
+    static float sums[64];
+    static const float counts[] = { 1 };
+    static char cast[PATH_MAX + 40], name[LONG], of_sums[LONG + 10], of_counts[LONG + 10];
+    memset(name, 'x', LONG - 1);
+    snprintf(of_sums, sizeof of_sums, "%s.in_sum2", name);
+    snprintf(of_counts, sizeof of_counts, "%s.counts", name);
+    const simple data[] = {
+        { .name = of_sums, .dtype = TN_FLOAT32, .rank = 2, .shape = { 1, 64 }, .data = sums },
+        { .name = of_counts, .dtype = TN_FLOAT32, .rank = 2, .shape = { 1, 1 }, .data = counts },
+    };
+    tn_part part;
+    tn_tensor t = dense_of(&part, shape);
+    t.name = name;
+    write_tensor("in.zt", &t, TN_ENCODING_RAW);
+    write_file("imatrix.zt", (tn_create_options){ 0 }, data, 2);
+    snprintf(cast, sizeof cast, "q4_0,importance=%s", in_folder("imatrix.zt").text);
+    datatype = cast;
+    for (jobs = 1; jobs <= 2; jobs++)
+        fail_each("in.zt", convert_codes);
+    CHECK(count_entries(folder) == 4);
+}
+
 static void values_of_codes_run_out_of_memory(void)
 {
     static const int64_t shape[] = { 24, 40 };
@@ -756,6 +784,7 @@ int main(void)
         IN_FOLDER(forms_in_memory_run_out_of_it),
         IN_FOLDER(conversions_of_form_run_out_of_memory),
         IN_FOLDER(datatypes_run_out_of_memory),
+        IN_FOLDER(importance_runs_out_of_memory),
         IN_FOLDER(values_of_codes_run_out_of_memory),
         IN_FOLDER(codes_in_files_run_out_of_memory),
         IN_FOLDER(reports_run_out_of_memory),
