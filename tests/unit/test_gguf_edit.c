@@ -3,9 +3,13 @@
 #include "convert.h"
 #include "files.h"
 
+#include "bytes/sink_calls.h"
+#include "store/file.h"
 #include "store/meta_value.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #define FILES TEST_GOLDEN "/gguf/files"
 #define HOSTILE TEST_GOLDEN "/gguf/hostile"
@@ -315,6 +319,65 @@ static void the_first_file_of_a_set_is_edited(void)
     check_same_files(in_folder("split-00001-of-00003.gguf").text, FILES "/split-00001-of-00003.gguf");
 }
 
+static uint64_t cloned;
+
+/* A file system that shares blocks, and insists on whole ones. */
+static int fake_clone(int fd, const struct file_clone_range *range)
+{
+    enum { BLOCK = 4096 };
+    uint8_t *bytes = malloc(range->src_length);
+    CHECK(range->src_offset % BLOCK == 0 && range->dest_offset % BLOCK == 0 && range->src_length % BLOCK == 0);
+    CHECK(pread((int)range->src_fd, bytes, range->src_length, (off_t)range->src_offset) ==
+          (ssize_t)range->src_length);
+    CHECK(pwrite(fd, bytes, range->src_length, (off_t)range->dest_offset) == (ssize_t)range->src_length);
+    cloned += range->src_length;
+    free(bytes);
+    return 0;
+}
+
+/* The data moves by whole blocks, whatever the length of the header: all but its ends is shared. */
+static void check_shared(const char *name, const char *original)
+{
+    tn_file *f = open_file(name), *g = open_file(original);
+    size_t different;
+    const uint64_t size = tn_file_size(g) - g->shards[0].data_begin;
+    CHECK((f->shards[0].data_begin - g->shards[0].data_begin) % 4096 == 0);
+    CHECK(cloned + 2 * 4096 > size && cloned <= size);
+    CHECK(tn_compare(f, g, &(tn_compare_options){ .size = sizeof(tn_compare_options), .ignore_meta = true }, NULL,
+                     &different, NULL) == TN_OK && different == 0);
+    tn_close(f);
+    tn_close(g);
+}
+
+static void padding_lets_the_file_system_share_the_data(void)
+{
+    static const char *const names[] = { "all_types.gguf", "all_types_be.gguf", "align8.gguf", "align4096.gguf",
+                                         "kv_v1.gguf" };
+    const struct tn_sink_calls real = tn_sink_calls;
+    char note[1000] = "";
+    tn_sink_calls.clone_range = fake_clone;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        take(names[i]);
+        size_t n;
+        uint8_t *bytes = load_file(in_folder(names[i]).text, &n);
+        put_bytes("original.gguf", bytes, n);
+        free(bytes);
+        must_edit(names[i], &(change){ "tenon.padding", "[]", "u8" }, 1);
+        for (size_t k = 0; k < 9; k++) {
+            memset(note, 'x', k * 123);
+            note[k * 123] = '\0';
+            cloned = 0;
+            must_edit(names[i], &(change){ "note", note, NULL }, 1);
+            check_shared(names[i], "original.gguf");
+        }
+        must_edit(names[i], (const change[]){ { "tenon.padding", NULL, NULL }, { "note", NULL, NULL } }, 2);
+        check_same_files(in_folder(names[i]).text, in_folder("original.gguf").text);
+    }
+    tn_sink_calls = real;
+    must_edit("align8.gguf", &(change){ "tenon.padding", "mine", NULL }, 1);     /* not an array: a key like others */
+    check_value("align8.gguf", "tenon.padding", TN_META_STRING, "\"mine\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +394,7 @@ int main(void)
         IN_FOLDER(an_edit_and_its_opposite_give_the_same_bytes),
         IN_FOLDER(what_the_data_depends_on_cannot_be_edited),
         IN_FOLDER(the_first_file_of_a_set_is_edited),
+        IN_FOLDER(padding_lets_the_file_system_share_the_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

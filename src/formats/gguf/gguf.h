@@ -20,6 +20,7 @@
 #define TN_GGUF_MAGIC     "GGUF"
 #define TN_GGUF_SUFFIX    ".gguf"
 #define TN_GGUF_ALIGNMENT "general.alignment"
+#define TN_GGUF_PADDING   "tenon.padding"       /* see rewrite.c */
 #define TN_GGUF_NO        "split.no"
 #define TN_GGUF_COUNT     "split.count"
 #define TN_GGUF_TENSORS   "split.tensors.count"

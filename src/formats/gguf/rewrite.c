@@ -1,12 +1,16 @@
 /* formats/gguf/rewrite.c - a file with other metadata: the list of tensors and the data stay the same bytes.
  *
  * Version and byte order are kept.  The data follows the header at the next multiple of the alignment, so it
- * moves if the header gets longer or shorter than its padding allows. */
+ * moves if the header gets longer or shorter than its padding allows.  A file system can share it between
+ * the old file and the new one only if it moves by whole blocks.  If the metadata has TN_GGUF_PADDING, an
+ * array of u8, that gets so many items that it does. */
 #include "formats/gguf/gguf.h"
 #include "base/checked.h"
 #include "base/error.h"
 
 #include <inttypes.h>
+
+enum { BLOCK = 4096 };          /* of most file systems */
 
 typedef struct edit {
     tn_file       *file;
@@ -16,12 +20,36 @@ typedef struct edit {
     tn_buf         pairs, header;
     uint64_t       npairs;
     bool           set;         /* it is the first file of a set, whose keys stay */
+    bool           has_padding;
+    size_t         padding_at;  /* in the pairs, where its items go */
 } edit;
+
+static bool is_padding(const tn_meta *m)
+{
+    tn_meta_type items;
+    return strcmp(m->key, TN_GGUF_PADDING) == 0 && tn_meta_type_of(m, &items) == TN_META_ARRAY &&
+           items == TN_META_U8;
+}
+
+static void put_padding(edit *x)
+{
+    const tn_gguf_out o = { &x->pairs, x->old.style };
+    tn_gguf_put_string(&o, (tn_text){ TN_GGUF_PADDING, sizeof TN_GGUF_PADDING - 1 });
+    tn_gguf_put_uint(&o, TN_META_ARRAY, 4);
+    tn_gguf_put_uint(&o, TN_META_U8, 4);
+    tn_gguf_put_wide(&o, 0);            /* see fit_padding() */
+    x->has_padding = true;
+    x->padding_at = x->pairs.size;
+}
 
 static tn_status put_pair(edit *x, const tn_meta *m, tn_error *err)
 {
     const tn_gguf_out o = { &x->pairs, x->old.style };
     x->npairs++;
+    if (is_padding(m)) {
+        put_padding(x);
+        return TN_OK;
+    }
     tn_status status = tn_gguf_put_pair(&o, m, err);
     if (status == TN_ERR_LOSS)
         err->status = status = TN_ERR_ARGUMENT;
@@ -69,11 +97,34 @@ static tn_status check_alignment(const edit *x, tn_error *err)
     return status;
 }
 
+/* Puts so many items into the padding that the data, after `tensors` more bytes, moves by whole blocks. */
+static tn_status fit_padding(edit *x, uint64_t start, uint64_t tensors, tn_error *err)
+{
+    const uint64_t data = x->file->shards[0].data_begin;
+    const size_t n = (size_t)((data - start - x->pairs.size - tensors) % BLOCK), wide = x->old.style.wide,
+                 after = x->pairs.size - x->padding_at;
+    tn_buf count = { 0 };
+    const tn_gguf_out o = { &count, x->old.style };
+    tn_gguf_put_wide(&o, n);
+    bool good = tn_buf_room(&x->pairs, n) && !count.bad;
+    if (good) {
+        uint8_t *items = x->pairs.data + x->padding_at;
+        x->pairs.size += n;
+        memmove(items + n, items, after);
+        memset(items, 0, n);
+        memcpy(items - wide, count.data, wide);
+    }
+    tn_buf_free(&count);
+    return good ? TN_OK : tn_fail_nomem(err);
+}
+
 static tn_status put_header(edit *x, tn_error *err)
 {
     const tn_gguf_out o = { &x->header, x->old.style };
     uint64_t end = tn_gguf_at(&x->in), size = end - x->old.tensors_at;
     tn_gguf_put_start(&o, x->old.tensors, x->npairs);
+    if (x->has_padding)
+        TN_TRY(fit_padding(x, x->header.size, size, err));
     tn_buf_put(&x->header, x->pairs.data, x->pairs.size);
     uint8_t *tensors = tn_buf_room(&x->header, (size_t)size);
     TN_NEED(tensors && !x->pairs.bad, err);
