@@ -53,13 +53,19 @@ static void read_boot(char boot[static 37])
     boot[strcspn(boot, " \n")] = '\0';
 }
 
+static void read_host(char host[static 65])
+{
+    if (gethostname(host, 64) != 0)
+        host[0] = '\0';
+    host[64] = '\0';
+    host[strcspn(host, " \n/")] = '\0';
+}
+
 tn_process tn_process_self(void)
 {
     tn_process p = { .pid = (uint64_t)getpid() };
     char state;
-    if (gethostname(p.host, sizeof p.host - 1) != 0)
-        p.host[0] = '\0';
-    p.host[strcspn(p.host, " \n/")] = '\0';
+    read_host(p.host);
     read_boot(p.boot);
     if (!read_stat(p.pid, &state, &p.start))
         p.start = 0;
@@ -106,12 +112,20 @@ bool tn_process_parse(const char *text, size_t n, tn_process *p)
     return false;
 }
 
+/* Containers of one machine have the same boot, but host names and numbers of processes of their own. */
+static bool is_here(const tn_process *p)
+{
+    char boot[37], host[65];
+    read_boot(boot);
+    read_host(host);
+    return strcmp(boot, p->boot) == 0 && strcmp(*host ? host : "-", *p->host ? p->host : "-") == 0;
+}
+
 tn_process_state tn_process_look(const tn_process *p)
 {
-    char boot[37], state;
+    char state;
     uint64_t start;
-    read_boot(boot);
-    if (p->pid == 0 || strcmp(boot, p->boot) != 0)
+    if (p->pid == 0 || !is_here(p))
         return TN_PROCESS_ELSEWHERE;
     if (!read_stat(p->pid, &state, &start) || start != p->start)
         return TN_PROCESS_ENDED;

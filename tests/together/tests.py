@@ -16,7 +16,8 @@ import subprocess
 import sys
 import time
 
-import results  # its tests register themselves
+import hosts                            # the tests of both register themselves
+import results
 from support import (ENVIRONMENT, INPUT, ROOM, SMALL, TENON, TOOLS, Case, begin, contents, crc32c, damage, end,
                      kills, main, test, tool, write_input)
 

@@ -131,6 +131,9 @@ static void another_start_or_boot_is_another_process(void)
     p = tn_process_self();
     p.boot[0] = p.boot[0] == '0' ? '1' : '0';
     CHECK(tn_process_look(&p) == TN_PROCESS_ELSEWHERE);
+    p = tn_process_self();
+    p.host[0] = p.host[0] == 'h' ? 'g' : 'h';               /* of another container, with our number and start */
+    CHECK(tn_process_look(&p) == TN_PROCESS_ELSEWHERE);
     p = (tn_process){ .pid = 0 };
     CHECK(tn_process_look(&p) == TN_PROCESS_ELSEWHERE);
 }
