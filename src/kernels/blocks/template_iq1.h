@@ -320,7 +320,7 @@ INLINE void take_levels(const iq1_lanes *l, unsigned n, const iq1_best *c, unsig
     for (unsigned g = 0; g < n / 8; g++) {
         vi lower = { 0 };       /* what levels are less than 2 */
         for (unsigned i = 0; i < 8; i++) {
-            vf place = l->place[8 * g + i], bit = (vf)((vi){ 0 } + (1 << 2 * i));
+            vf place = l->place[8 * g + i], bit = (vf)((vi){ 0 } + (int32_t)(1u << 2 * i));
             lower += (vi)pick(above(c->first, place), bit, (vf){ 0 });
             lower += (vi)pick(above(c->second, place), bit, (vf){ 0 });
         }
