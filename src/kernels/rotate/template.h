@@ -8,21 +8,44 @@
  *   low(a, b), high(a, b)      interleave the lower or upper halves of each 4 lanes
  *   turn(v)            transposes LANES / 4 vectors of LANES / 4 times 4 lanes */
 
-/* Butterflies between vectors: s = 1, 2 ... n / 2 vectors. */
-INLINE void between(vf *z, unsigned n)
+/* Butterflies between n vectors, each `stride` after the one before: s = 1, 2 ... n / 2 of them. */
+INLINE void butterflies(vf *z, unsigned stride, unsigned n)
 {
     const unsigned bits = (unsigned)__builtin_ctz(n);
+    vf v[16];
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < n; i++)
+        v[i] = z[i * stride];
 #pragma GCC unroll 8
     for (unsigned bit = 0; bit < bits; bit++) {
         unsigned s = 1u << bit;
-#pragma GCC unroll 64
+#pragma GCC unroll 8
         for (unsigned pair = 0; pair < n / 2; pair++) {
             unsigned k = (pair >> bit << (bit + 1)) | (pair & (s - 1));
-            vf a = z[k], b = z[k + s];
-            z[k] = a + b;
-            z[k + s] = a - b;
+            vf a = v[k], b = v[k + s];
+            v[k] = a + b;
+            v[k + s] = a - b;
         }
     }
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < n; i++)
+        z[i * stride] = v[i];
+}
+
+/* Butterflies between vectors: s = 1, 2 ... n / 2 vectors, as many at a time as there are registers. */
+INLINE void between(vf *z, unsigned n)
+{
+    enum { SOME = LANES };
+    if (n <= 16) {
+        butterflies(z, 1, n);
+        return;
+    }
+#pragma GCC unroll 1
+    for (unsigned i = 0; i < n; i += SOME)
+        butterflies(z + i, 1, SOME);
+#pragma GCC unroll 1
+    for (unsigned i = 0; i < SOME; i++)
+        butterflies(z + i, SOME, n / SOME);
 }
 
 /* --- blocks one after another ------------------------------------------------ */
@@ -168,15 +191,17 @@ INLINE void rotate_permuted_of(float *x, size_t blocks, unsigned size, const uin
 {
     float last[TN_ROTATE_MAX * LANES];
     const size_t most = (size < LANES ? LANES : size) * LANES;
-    size_t n = blocks * size;
-    for (; n >= most; n -= most, x += most)
-        rotate_rows(x, size, in, out, step);
-    if (n == 0)
-        return;
-    memcpy(last, x, n * sizeof *x);
-    memset(last + n, 0, (most - n) * sizeof *x);
-    rotate_rows(last, size, in, out, step);
-    memcpy(x, last, n * sizeof *x);
+    for (size_t n = blocks * size, some; n; n -= some, x += some) {
+        bool whole = n >= most;
+        some = whole ? most : n;
+        if (!whole) {
+            memcpy(last, x, n * sizeof *x);
+            memset(last + n, 0, (most - n) * sizeof *x);
+        }
+        rotate_rows(whole ? x : last, size, in, out, step);
+        if (!whole)
+            memcpy(x, last, n * sizeof *x);
+    }
 }
 
 static void rotate_permuted(float *x, size_t blocks, const uint8_t *in, const uint8_t *out,
