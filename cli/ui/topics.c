@@ -73,7 +73,8 @@ static const topic topics[] = {
                "meet in FILE.COMMAND.tenon beside the first file; --work names another folder.\n\n"
                "Where the file system has no locks that all processes see, that is said, and\n"
                "pieces are dealt by rank: from --ranks, TENON_RANK and TENON_RANKS, or the\n"
-               "environment of the launcher.",
+               "environment of the launcher.\n\n"
+               "docs/scale.md has recipes for MPI, Slurm, Kubernetes, GNU parallel, Dask, Ray.",
       .options = OPTIONS(OPTS_TOGETHER, OPT_PIECE),
       .example = "  $ mpirun -n 8 tenon convert --together in.safetensors out.zt --cast mxfp4" },
     { .name = "urls",
