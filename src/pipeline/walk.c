@@ -94,8 +94,9 @@ tn_status tn_items_cut(tn_items *items, tn_item whole, uint64_t span, unsigned b
 tn_status tn_items_pack(tn_items *items, tn_item whole, uint32_t most, uint64_t most_n, tn_error *err)
 {
     tn_item *last = items->count ? &items->list[items->count - 1] : NULL;
-    bool fits = last && last->from == 0 && last->last && last->count < most && last->n <= most_n &&
-                whole.n <= most_n - last->n;
+    bool follows = last && last->from == 0 && last->last && last->part == whole.part &&
+                   last->subject + last->count == whole.subject;
+    bool fits = follows && last->count < most && last->n <= most_n && whole.n <= most_n - last->n;
     if (fits) {
         last->count++;
         last->n += whole.n;

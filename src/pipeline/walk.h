@@ -70,8 +70,8 @@ typedef struct tn_items {
  * if span is 0.  There is always at least one item, which may be empty. */
 tn_status tn_items_cut(tn_items *items, tn_item whole, uint64_t span, unsigned bits, tn_error *err);
 
-/* Adds a whole subject: to the last item, unless that would get more than `most` subjects or a range of more
- * than `most_n`. */
+/* Adds a whole subject: to the last item, if that ends with the subject before and would not get more than
+ * `most` subjects or a range of more than `most_n`. */
 tn_status tn_items_pack(tn_items *items, tn_item whole, uint32_t most, uint64_t most_n, tn_error *err);
 
 /* ---- running ---- */

@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/pages.h"
 #include "verbs/metrics.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
@@ -14,14 +15,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two tensors of one name, one that has no partner, or the files' metadata. */
+/* What there is to say of a pair that is not equal: see tn_difference. */
+typedef struct findings {
+    tn_distance    distance;
+    const tn_part *part;
+    const char    *why, *value;
+    tn_reason      reason;
+} findings;
+
+/* Two tensors of one name, one that has no partner, or the files' metadata.  There may be very many. */
 typedef struct pair {
-    tn_difference difference;   /* what there is to report */
-    tn_distance   distance;
-    bool          by_value;     /* one has scales: values are compared, not parts */
-    tn_view      *values[2];    /* by value: those of A and B */
-    uint64_t      equal_bytes;  /* of items with equal chunks, which are read again if the pair differs */
+    const tn_tensor *a, *b;
+    findings *found;            /* or NULL */
+    tn_view **values;           /* of A and B, if one has scales: values are compared, not parts; else NULL */
+    uint64_t  elements;
+    uint64_t  equal_bytes;      /* of items with equal chunks, which are read again if the pair differs */
+    unsigned  what;
+    bool      some_equal;       /* its item, which has other pairs too, has equal chunks of it */
 } pair;
+
+enum {
+    ITEM_PAIRS = 64,            /* small ones of an item at most */
+    SMALL = 1 << 16             /* bytes of one of them */
+};
 
 /* One side of an item: what is read, and what is left of its window. */
 typedef struct side {
@@ -48,11 +64,19 @@ typedef struct chunk {
     size_t         n;
 } chunk;
 
-/* The result of an item. */
+/* The result of an item, for each of its pairs. */
 typedef struct outcome {
     tn_distance distance;
+    bool        is_measured;    /* the distance has something */
     bool        some_equal;     /* it has chunks of equal bytes, whose signal is not included */
 } outcome;
+
+/* Elements of a pair that are compared. */
+typedef struct range {
+    const pair *pair;
+    uint32_t    part;
+    uint64_t    from, n;
+} range;
 
 /* Chunks of equal bytes are skipped at the speed of memory. Only if the tensor differs elsewhere are their
  * values needed, for the signal: then its items are read again. */
@@ -64,7 +88,7 @@ typedef struct comparison {
     tn_walk        walk;        /* its total grows with what is to be read again */
     tn_items       items;       /* ranges of elements; the subjects are pairs; marked: has equal chunks */
     bool           again;       /* the second time: only equal chunks count */
-    tn_arena       arena;
+    tn_arena       arena, found;        /* the second of findings, which are added while others read */
     tn_kept        held[2];     /* scales of each file in it */
 } comparison;
 
@@ -124,23 +148,23 @@ static tn_status in_side(const side *s, tn_status status, tn_error *err)
 
 static const tn_tensor *tensor_of(const pair *p, int i)
 {
-    return i ? p->difference.b : p->difference.a;
+    return i ? p->b : p->a;
 }
 
-static tn_status choose_sides(const comparison *c, const tn_item *it, sides *s, tn_error *err)
+static tn_status choose_sides(const comparison *c, const range *r, sides *s, tn_error *err)
 {
-    const pair *p = &c->pairs[it->subject];
-    s->left = it->n;
+    const pair *p = r->pair;
+    s->left = r->n;
     s->side[1].is_held = false;
     for (int i = 0; i < 2; i++) {
         side *one = &s->side[i];
-        one->view = p->values[i];
-        one->at = it->from;
-        one->end = it->from + it->n;
+        one->view = p->values ? p->values[i] : NULL;
+        one->at = r->from;
+        one->end = r->from + r->n;
         one->size = 0;
         one->is_held = false;
-        if (!p->by_value)
-            TN_TRY(tn_view_stored_part(&c->places[i], tensor_of(p, i), it->part, &s->arena, &one->view, err));
+        if (!p->values)
+            TN_TRY(tn_view_stored_part(&c->places[i], tensor_of(p, i), r->part, &s->arena, &one->view, err));
     }
     return TN_OK;
 }
@@ -236,6 +260,7 @@ static void add_chunk(const sides *s, const chunk *both, bool again, outcome *fo
     const tn_elements a = { type_of(&s->side[0]), both->bytes[0] },
                       b = { type_of(&s->side[1]), both->bytes[1] };
     bool same = same_bytes(s, both);
+    found->is_measured |= same == again;
     if (same && again)
         found->distance.signal += signal_of(a.dtype, a.bytes, both->n);
     else if (same)
@@ -244,15 +269,11 @@ static void add_chunk(const sides *s, const chunk *both, bool again, outcome *fo
         tn_distance_add(&found->distance, a, b, both->at, both->n);
 }
 
-static tn_status work(void *context, const tn_item *it, void *scratch, void *result, tn_error *err)
+static tn_status compare_range(const comparison *c, const range *r, sides *s, outcome *found, tn_error *err)
 {
-    const comparison *c = context;
-    sides *s = scratch;
-    outcome *found = result;
-    chunk both = { .at = it->from };
+    chunk both = { .at = r->from };
     tn_arena_mark mark = s->arena;
-    *found = (outcome){ .distance = { .tolerance = c->o.tolerance, .relative = c->o.relative } };
-    tn_status status = choose_sides(c, it, s, err);
+    tn_status status = choose_sides(c, r, s, err);
     if (!status)
         status = open_sides(s, err);
     if (!status)
@@ -270,51 +291,108 @@ static tn_status work(void *context, const tn_item *it, void *scratch, void *res
     return status;
 }
 
+/* Parts that are mapped need no views to be seen to be equal. */
+static bool is_equal_in_place(const range *r)
+{
+    const tn_part *a = &r->pair->a->parts[r->part], *b = &r->pair->b->parts[r->part];
+    return !r->pair->values && a->data && b->data && a->array.dtype == b->array.dtype &&
+           memcmp(a->data, b->data, (size_t)a->nbytes) == 0;
+}
+
+static tn_status work(void *context, const tn_item *it, void *scratch, void *result, tn_error *err)
+{
+    const comparison *c = context;
+    outcome *found = result;
+    bool whole = it->from == 0 && it->last && !c->again;
+    for (uint32_t i = 0; i < it->count; i++) {
+        const pair *p = &c->pairs[it->subject + i];
+        const range r = { p, it->part, it->from, it->count > 1 ? p->elements : it->n };
+        found[i] = (outcome){ .distance = { .tolerance = c->o.tolerance, .relative = c->o.relative } };
+        found[i].some_equal = whole && is_equal_in_place(&r);
+        if (!found[i].some_equal)
+            TN_TRY(compare_range(c, &r, scratch, &found[i], err));
+    }
+    return TN_OK;
+}
+
+static findings *findings_of(comparison *c, pair *p)
+{
+    if (!p->found)
+        p->found = tn_arena_zalloc(&c->found, 1, sizeof *p->found);
+    return p->found;
+}
+
 /* Whether its signal is asked for: something differs by more than is tolerated. */
-static bool is_noisy(const pair *p) { return p->distance.differing && p->distance.noise > 0; }
+static bool is_noisy(const pair *p)
+{
+    return p->found && p->found->distance.differing && p->found->distance.noise > 0;
+}
+
+static uint64_t bytes_read(const pair *p)
+{
+    unsigned bits = p->values ? tn_view_bits_read(p->values[0])
+                              : tn_dtype_get(p->a->parts[0].array.dtype)->bits;
+    return tn_packed_bytes(p->elements, bits);
+}
+
+static tn_status join_distance(comparison *c, pair *p, uint32_t part, const tn_distance *next, tn_error *err)
+{
+    findings *f = findings_of(c, p);
+    TN_NEED(f, err);
+    if (next->differing && !f->distance.differing)
+        f->part = &p->a->parts[part];
+    tn_distance_join(&f->distance, next);
+    return TN_OK;
+}
 
 static tn_status join(void *context, tn_item *it, void *result, tn_error *err)
 {
     comparison *c = context;
-    pair *p = &c->pairs[it->subject];
     const outcome *found = result;
-    (void)err;
-    if (found->distance.differing && !p->distance.differing)
-        p->difference.part = &p->difference.a->parts[it->part];
-    tn_distance_join(&p->distance, &found->distance);
     it->marked = found->some_equal;
-    p->equal_bytes += it->marked ? it->bytes : 0;
-    if (is_noisy(p)) {
-        c->walk.total += p->equal_bytes;
-        p->equal_bytes = 0;
+    for (uint32_t i = 0; i < it->count; i++) {
+        pair *p = &c->pairs[it->subject + i];
+        if (found[i].is_measured)
+            TN_TRY(join_distance(c, p, it->part, &found[i].distance, err));
+        p->some_equal = found[i].some_equal;
+        if (p->some_equal)
+            p->equal_bytes += it->count > 1 ? bytes_read(p) : it->bytes;
+        if (is_noisy(p)) {
+            c->walk.total += p->equal_bytes;
+            p->equal_bytes = 0;
+        }
     }
     return TN_OK;
 }
 
 /* ---- for other processes ---- */
 
-enum { COUNTS = 7, FIGURES = 5, NUMBERS = COUNTS + FIGURES };
+enum { COUNTS = 8, FIGURES = 5, NUMBERS = COUNTS + FIGURES };
 
-static void save(void *context, const tn_item *it, const void *result, tn_buf *b)
+static void save_outcome(const outcome *found, tn_buf *b)
 {
-    const outcome *found = result;
     const tn_distance *d = &found->distance;
     const double figures[FIGURES] = { d->max_abs, d->max_rel, d->max_ulp, d->signal, d->noise };
     uint64_t x[NUMBERS] = { d->differing, d->first, d->bits, d->specials, d->flushed, d->saturated,
-                            found->some_equal };
-    (void)context;
-    (void)it;
+                            found->is_measured, found->some_equal };
     memcpy(x + COUNTS, figures, sizeof figures);
     tn_work_put_numbers(b, x, NUMBERS);
 }
 
-static void load(void *context, const tn_item *it, tn_json *j, void *result)
+static void save(void *context, const tn_item *it, const void *result, tn_buf *b)
 {
-    const comparison *c = context;
-    outcome *found = result;
+    (void)context;
+    for (uint32_t i = 0; i < it->count; i++) {
+        tn_buf_putc(b, i ? ',' : '[');
+        save_outcome(&((const outcome *)result)[i], b);
+    }
+    tn_buf_putc(b, ']');
+}
+
+static void load_outcome(const comparison *c, tn_json *j, outcome *found)
+{
     uint64_t x[NUMBERS];
     double figures[FIGURES];
-    (void)it;
     tn_work_take_numbers(j, x, NUMBERS);
     memcpy(figures, x + COUNTS, sizeof figures);
     *found = (outcome){ .distance = { .differing = x[0], .first = x[1], .bits = x[2], .specials = x[3],
@@ -322,19 +400,49 @@ static void load(void *context, const tn_item *it, tn_json *j, void *result)
                                       .max_rel = figures[1], .max_ulp = figures[2], .signal = figures[3],
                                       .noise = figures[4], .tolerance = c->o.tolerance,
                                       .relative = c->o.relative },
-                        .some_equal = x[6] != 0 };
+                        .is_measured = x[6] != 0, .some_equal = x[7] != 0 };
 }
 
-/* Keeps only the items whose equal chunks are needed. */
-static void choose_again(comparison *c)
+static void load(void *context, const tn_item *it, tn_json *j, void *result)
 {
-    tn_items *items = &c->items;
-    size_t kept = 0;
-    for (size_t i = 0; i < items->count; i++)
-        if (items->list[i].marked && is_noisy(&c->pairs[items->list[i].subject]))
-            items->list[kept++] = items->list[i];
-    items->count = kept;
+    uint32_t n = 0;
+    tn_json_array(j);
+    while (tn_json_item(j)) {
+        if (n == it->count) {
+            tn_json_reject(j, TN_ERR_CORRUPT, "expected %u pairs but found more", it->count);
+            return;
+        }
+        load_outcome(context, j, (outcome *)result + n++);
+    }
+    if (!j->status && n < it->count)
+        tn_json_reject(j, TN_ERR_CORRUPT, "expected %u pairs but found %u", it->count, n);
+}
+
+/* Keeps only the items whose equal chunks are needed, of one pair each. */
+static tn_status choose_again(comparison *c, tn_error *err)
+{
+    tn_items again = { 0 };
+    for (size_t i = 0; i < c->items.count; i++) {
+        tn_item one = c->items.list[i];
+        for (uint32_t left = one.count; left; left--, one.subject++) {
+            const pair *p = &c->pairs[one.subject];
+            bool alone = c->items.list[i].count == 1;
+            if (!is_noisy(p) || !(alone ? one.marked : p->some_equal))
+                continue;
+            one.count = 1;
+            one.n = alone ? one.n : p->elements;
+            one.bytes = alone ? one.bytes : bytes_read(p);
+            if (!TN_GROW(again.list, again.count, again.cap)) {
+                free(again.list);
+                return tn_fail_nomem(err);
+            }
+            again.list[again.count++] = one;
+        }
+    }
+    free(c->items.list);
+    c->items = again;
     c->again = true;
+    return TN_OK;
 }
 
 /* ---- what to compare ---- */
@@ -344,8 +452,12 @@ static tn_status cut(comparison *c, tn_item whole, bool splits, unsigned bits, t
 {
     if (!whole.n)
         return TN_OK;
-    c->walk.total += tn_packed_bytes(whole.n, bits);
-    c->pairs[whole.subject].difference.elements += whole.n;
+    pair *p = &c->pairs[whole.subject];
+    whole.bytes = tn_packed_bytes(whole.n, bits);
+    c->walk.total += whole.bytes;
+    p->elements += whole.n;
+    if (whole.bytes <= SMALL && (p->values || p->a->nparts == 1))
+        return tn_items_pack(&c->items, whole, ITEM_PAIRS, UINT64_MAX, err);
     return tn_items_cut(&c->items, whole, splits ? TN_SPAN : 0, bits, err);
 }
 
@@ -358,8 +470,8 @@ static tn_status cut_values(comparison *c, size_t number, tn_error *err)
 
 static tn_status cut_part(comparison *c, size_t number, uint32_t part, tn_error *err)
 {
-    const tn_difference *d = &c->pairs[number].difference;
-    const tn_part *a = &d->a->parts[part], *b = &d->b->parts[part];
+    const pair *p = &c->pairs[number];
+    const tn_part *a = &p->a->parts[part], *b = &p->b->parts[part];
     tn_item whole = { .subject = number, .part = part };
     tn_shape_count(a->array.rank, a->array.shape, &whole.n);
     return cut(c, whole, tn_part_splits(a) && tn_part_splits(b), tn_dtype_get(a->array.dtype)->bits, err);
@@ -367,10 +479,13 @@ static tn_status cut_part(comparison *c, size_t number, uint32_t part, tn_error 
 
 static bool unread(comparison *c, pair *p, const tn_error *err)
 {
-    p->difference.what |= TN_DIFF_UNREAD;
-    p->difference.why = tn_arena_text(&c->arena, err->text, strlen(err->text));
-    p->difference.reason = err->reason;
-    p->difference.value = tn_arena_text(&c->arena, err->value, strlen(err->value));
+    findings *f = findings_of(c, p);
+    p->what |= TN_DIFF_UNREAD;
+    if (f) {
+        f->why = tn_arena_text(&c->found, err->text, strlen(err->text));
+        f->reason = err->reason;
+        f->value = tn_arena_text(&c->found, err->value, strlen(err->value));
+    }
     return false;
 }
 
@@ -380,7 +495,7 @@ static long long length_of(const tn_part *p) { return p->array.rank ? p->array.s
 static bool unlike(comparison *c, pair *p, const tn_part *a, const tn_part *b)
 {
     tn_error err;
-    if (p->difference.what & (TN_DIFF_FORM | TN_DIFF_SHAPE))
+    if (p->what & (TN_DIFF_FORM | TN_DIFF_SHAPE))
         return false;
     tn_refuse(&err, TN_ERR_UNSUPPORTED, TN_REASON_FORM_BEFORE, tn_form_name(TN_FORM_DENSE),
               "part %s has %lld and %lld entries: tensors of form dense can be compared",
@@ -391,7 +506,7 @@ static bool unlike(comparison *c, pair *p, const tn_part *a, const tn_part *b)
 /* Whether the parts can be compared; UNREAD with the reason if they cannot be read. */
 static bool comparable(comparison *c, pair *p)
 {
-    const tn_tensor *x = p->difference.a, *y = p->difference.b;
+    const tn_tensor *x = p->a, *y = p->b;
     tn_error err;
     if (x->nparts != y->nparts)
         return false;
@@ -419,16 +534,19 @@ static tn_status plan_values(comparison *c, pair *p, int i, tn_error *err)
     return TN_OK;
 }
 
-/* A scaled tensor and another scaled or dense one are compared by value. */
+static bool has_scales(const pair *p)
+{
+    return tn_form_is_scaled(p->a->form) || tn_form_is_scaled(p->b->form);
+}
+
+/* A scaled tensor and another scaled or dense one are compared by value, if they can be. */
 static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
 {
-    const tn_tensor *a = p->difference.a, *b = p->difference.b;
     tn_error why = { .status = TN_OK };
-    p->by_value = tn_form_is_scaled(a->form) || tn_form_is_scaled(b->form);
-    *found = p->by_value && !(p->difference.what & TN_DIFF_SHAPE) && !tn_form_is_sparse(a->form) &&
-             !tn_form_is_sparse(b->form);
+    *found = !(p->what & TN_DIFF_SHAPE) && !tn_form_is_sparse(p->a->form) && !tn_form_is_sparse(p->b->form);
     if (!*found)
         return TN_OK;
+    TN_NEED(p->values = tn_arena_zalloc(&c->arena, 2, sizeof(tn_view *)), err);
     for (int i = 0; i < 2; i++) {
         tn_status status = tn_keep_scales(&c->held[i], tensor_of(p, i), err);
         if (status)
@@ -444,20 +562,20 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
 }
 
 /* Compares what the indexes say about two tensors. */
-static tn_status compare_descriptions(const comparison *c, tn_difference *d, tn_error *err)
+static tn_status compare_descriptions(const comparison *c, pair *p, tn_error *err)
 {
-    const tn_tensor *a = d->a, *b = d->b;
+    const tn_tensor *a = p->a, *b = p->b;
     bool same = true;
     tn_status status = TN_OK;
-    d->what |= strcmp(tn_tensor_form_name(a), tn_tensor_form_name(b)) ? TN_DIFF_FORM : 0;
-    d->what |= a->dtype != b->dtype ? TN_DIFF_DTYPE : 0;
+    p->what |= strcmp(tn_tensor_form_name(a), tn_tensor_form_name(b)) ? TN_DIFF_FORM : 0;
+    p->what |= a->dtype != b->dtype ? TN_DIFF_DTYPE : 0;
     if (!tn_same_shape(a->rank, a->shape, b->rank, b->shape))
-        d->what |= TN_DIFF_SHAPE;
+        p->what |= TN_DIFF_SHAPE;
     if (!c->o.ignore_meta)
         status = same_meta(a->meta, a->nmeta, b->meta, b->nmeta, &same, err);
-    d->what |= same ? 0 : TN_DIFF_META;
+    p->what |= same ? 0 : TN_DIFF_META;
     if (a->layout && b->layout && strcmp(a->layout, b->layout) != 0)
-        d->what |= TN_DIFF_LAYOUT;
+        p->what |= TN_DIFF_LAYOUT;
     return status;
 }
 
@@ -467,17 +585,17 @@ static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b,
     size_t number = c->npairs++;
     pair *p = &c->pairs[number];
     bool by_value = false;
-    p->difference = (tn_difference){ .a = a, .b = b, .what = b ? 0 : TN_DIFF_ONLY_A };
+    *p = (pair){ .a = a, .b = b, .what = b ? 0 : TN_DIFF_ONLY_A };
     if (!b)
         return TN_OK;
-    tn_status status = compare_descriptions(c, &p->difference, err);
-    if (!status)
+    tn_status status = compare_descriptions(c, p, err);
+    if (!status && has_scales(p))
         status = find_values(c, p, &by_value, err);
     if (c->o.tolerance > 0 || c->o.relative > 0)        /* then values count, not how they are stored */
-        p->difference.what &= ~(unsigned)(by_value ? TN_DIFF_DTYPE | TN_DIFF_FORM : TN_DIFF_DTYPE);
+        p->what &= ~(unsigned)(by_value ? TN_DIFF_DTYPE | TN_DIFF_FORM : TN_DIFF_DTYPE);
     if (by_value && !status)
         return cut_values(c, number, err);
-    if (status || p->by_value || !comparable(c, p))
+    if (status || has_scales(p) || !comparable(c, p))
         return status;
     for (uint32_t k = 0; k < a->nparts && !status; k++)
         status = cut_part(c, number, k, err);
@@ -490,21 +608,33 @@ static tn_status add_file_meta(comparison *c, tn_error *err)
     bool same = true;
     const tn_meta *a = tn_file_meta(c->places[0].file, &na), *b = tn_file_meta(c->places[1].file, &nb);
     tn_status status = c->o.ignore_meta ? TN_OK : same_meta(a, na, b, nb, &same, err);
-    c->pairs[c->npairs++].difference.what = same ? 0 : TN_DIFF_META;
+    c->pairs[c->npairs++] = (pair){ .what = same ? 0 : TN_DIFF_META };
     return status;
+}
+
+/* The tensor of B with this name, or NULL.  Mostly it is tensor *next: files have them in the same order. */
+static const tn_tensor *find_partner(const tn_file *b, const char *name, size_t *next)
+{
+    const tn_tensor *t = tn_file_tensor(b, *next);
+    if (!t || strcmp(t->name, name) != 0)
+        t = tn_file_find(b, name);
+    if (t)
+        *next = (size_t)(t - tn_file_tensor(b, 0)) + 1;
+    return t;
 }
 
 /* The chosen tensors of A with their partners. */
 static tn_status plan_first(comparison *c, choice *chosen, tn_error *err)
 {
     const tn_file *a = c->places[0].file, *b = c->places[1].file;
+    size_t next = 0;
     for (size_t i = 0; i < tn_file_count(a); i++) {
         const tn_tensor *t = tn_file_tensor(a, i), *partner;
         const char *name;
         bool takes;
         TN_TRY(tn_chooser_ask(&chosen->names, t->name, &takes, err));
         TN_TRY(tn_renames_apply(&chosen->renames, t->name, &c->arena, &name, err));
-        partner = tn_file_find(b, name);
+        partner = find_partner(b, name, &next);
         if (partner)
             chosen->has_partner[partner - tn_file_tensor(b, 0)] = true;
         if (takes)
@@ -522,7 +652,7 @@ static tn_status plan_second(comparison *c, choice *chosen, tn_error *err)
         bool takes;
         TN_TRY(tn_chooser_ask(&chosen->names, t->name, &takes, err));
         if (takes && !chosen->has_partner[i])
-            c->pairs[c->npairs++].difference = (tn_difference){ .b = t, .what = TN_DIFF_ONLY_B };
+            c->pairs[c->npairs++] = (pair){ .b = t, .what = TN_DIFF_ONLY_B };
     }
     return TN_OK;
 }
@@ -539,7 +669,7 @@ static tn_status plan(comparison *c, tn_error *err)
 {
     const tn_file *a = c->places[0].file, *b = c->places[1].file;
     choice chosen = { .has_partner = tn_arena_zalloc(&c->arena, tn_file_count(b) + 1, sizeof(bool)) };
-    c->pairs = calloc(tn_file_count(a) + tn_file_count(b) + 1, sizeof *c->pairs);
+    c->pairs = tn_pages_alloc((tn_file_count(a) + tn_file_count(b) + 1) * sizeof *c->pairs);
     tn_status status = c->pairs && chosen.has_partner ? TN_OK : tn_fail_nomem(err);
     if (!status)
         status = tn_chooser_begin(&chosen.names, c->o.only, c->o.nonly, err);
@@ -574,7 +704,7 @@ static void announce(const comparison *c)
     for (int i = 0; i < 2; i++) {
         tn_expected e = { .file = c->places[i].file };
         for (size_t k = 0; k < c->npairs; k++)
-            if (c->pairs[k].difference.a && c->pairs[k].difference.b)
+            if (c->pairs[k].a && c->pairs[k].b)
                 tn_expect_tensor(&e, tensor_of(&c->pairs[k], i));
         tn_expect_end(&e);
     }
@@ -584,11 +714,11 @@ static tn_status run(comparison *c, tn_error *err)
 {
     const tn_walk_task task = {
         .work = work, .join = join, .context = c, .scratch_size = sizeof(sides),
-        .result_size = sizeof(outcome), .free_scratch = free_sides, .save = save, .load = load,
+        .result_size = ITEM_PAIRS * sizeof(outcome), .free_scratch = free_sides, .save = save, .load = load,
     };
     announce(c);
     TN_TRY(tn_walk_run(&c->walk, &c->items, &task, err));
-    choose_again(c);
+    TN_TRY(choose_again(c, err));
     return tn_walk_run(&c->walk, &c->items, &task, err);
 }
 
@@ -602,32 +732,29 @@ static tn_status ask(const comparison *c, tn_error *err)
     return tn_together_ask(o->together, &asked, err);
 }
 
-static void finish_pair(pair *p)
+static tn_difference difference_of(const pair *p)
 {
-    tn_difference *to = &p->difference;
-    const tn_distance *d = &p->distance;
-    to->what |= d->differing ? TN_DIFF_VALUES : 0;
-    to->differing = d->differing;
-    to->first = d->first;
-    to->bits = d->bits;
-    to->specials = d->specials;
-    to->max_abs = d->max_abs;
-    to->max_rel = d->max_rel;
-    to->max_ulp = d->max_ulp;
-    to->sqnr = tn_distance_sqnr(d);
-    to->flushed = d->flushed;
-    to->saturated = d->saturated;
+    static const findings nothing;
+    const findings *f = p->found ? p->found : &nothing;
+    const tn_distance *d = &f->distance;
+    return (tn_difference){
+        .what = p->what | (d->differing ? TN_DIFF_VALUES : 0), .a = p->a, .b = p->b, .part = f->part,
+        .elements = p->elements, .differing = d->differing, .first = d->first, .bits = d->bits,
+        .specials = d->specials, .max_abs = d->max_abs, .max_rel = d->max_rel, .max_ulp = d->max_ulp,
+        .sqnr = tn_distance_sqnr(d), .why = f->why, .reason = f->reason, .value = f->value,
+        .flushed = d->flushed, .saturated = d->saturated,
+    };
 }
 
 /* Returns how many differ. */
-static size_t report_pairs(comparison *c, tn_compare_fn report)
+static size_t report_pairs(const comparison *c, tn_compare_fn report)
 {
     size_t different = 0;
     for (size_t i = 0; i < c->npairs; i++) {
-        finish_pair(&c->pairs[i]);
-        different += c->pairs[i].difference.what != 0;
+        const tn_difference d = difference_of(&c->pairs[i]);
+        different += d.what != 0;
         if (report)
-            report(c->o.context, &c->pairs[i].difference);
+            report(c->o.context, &d);
     }
     return different;
 }
@@ -635,7 +762,7 @@ static size_t report_pairs(comparison *c, tn_compare_fn report)
 static void free_pairs(comparison *c)
 {
     for (size_t i = 0; i < c->npairs; i++)
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 2 && c->pairs[i].values; k++)
             tn_view_free(c->pairs[i].values[k]);
     free(c->pairs);
 }
@@ -668,5 +795,6 @@ tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_option
     free(c.items.list);
     free_pairs(&c);
     tn_arena_free(&c.arena);
+    tn_arena_free(&c.found);
     return status;
 }

@@ -331,6 +331,66 @@ static void missing_tensors_are_named_on_their_side(void)
     CHECK(f.count == 4 && f.all[3].what == TN_DIFF_ONLY_B);
 }
 
+/* Names of those that differ, and what was said of them. */
+typedef struct summary {
+    size_t reports, differing;
+    double numbers, figures;    /* sums */
+} summary;
+
+static void sum_up(void *context, const tn_difference *d)
+{
+    summary *s = context;
+    s->reports += d->a != NULL;
+    if (!(d->what & TN_DIFF_VALUES))
+        return;
+    s->differing++;
+    s->numbers += atof(d->a->name) + (double)d->first;
+    s->figures += d->max_abs + d->sqnr;
+}
+
+/* Items have many of them, in any order, with one between them that is missing or too large. */
+static void small_tensors_are_compared_many_at_a_time(void)
+{
+    enum { TENSORS = 300, N = 40, LARGE = 20000, GONE = 100, LONG = 200 };
+    static float values[LARGE], others[TENSORS][N];
+    static char names[TENSORS][8];
+    static simple a[TENSORS], b[TENSORS];
+    double numbers = 0, sqnr = 0;
+    for (size_t i = 0; i < LARGE; i++)
+        values[i] = (float)(i % 7) + 1;
+    for (size_t i = 0; i < TENSORS; i++) {
+        snprintf(names[i], sizeof names[i], "%zu", i);
+        memcpy(others[i], values, sizeof others[i]);
+        a[i] = floats(values, i == LONG ? LARGE : N);
+        a[i].name = names[i];
+        b[TENSORS - 1 - i] = a[i];
+        if (i % 7 != 3 || i == GONE || i == LONG)
+            continue;
+        others[i][i % N] += 1;
+        b[TENSORS - 1 - i].data = others[i];
+        numbers += (double)(i + i % N);
+        double signal = 0;
+        for (size_t k = 0; k < N; k++)
+            signal += (double)values[k] * (double)values[k];
+        sqnr += 10 * log10(signal);
+    }
+    b[TENSORS - 1 - GONE].name = "gone";
+    write_file("a.zt", (tn_create_options){ .replace = true }, a, TENSORS);
+    write_file("b.zt", (tn_create_options){ .replace = true }, b, TENSORS);
+    for (unsigned jobs = 1; jobs <= 3; jobs++) {
+        tn_file *x = open_file("a.zt"), *y = open_file("b.zt");
+        summary s = { 0 };
+        size_t different;
+        const tn_compare_options options = { .size = sizeof options, .jobs = jobs, .context = &s };
+        CHECK(tn_compare(x, y, &options, sum_up, &different, NULL) == TN_OK);
+        CHECK(s.reports == TENSORS && different == s.differing + 2 && s.differing > 40);
+        CHECK(s.numbers == numbers);
+        near(s.figures, (double)s.differing + sqnr);
+        tn_close(x);
+        tn_close(y);
+    }
+}
+
 /* One element differs in a tensor of several windows and several spans: found, wherever it is. */
 static void one_element_is_found_in_a_large_tensor(void)
 {
@@ -426,6 +486,7 @@ int main(void)
         IN_FOLDER(types_shapes_and_values_are_told_apart),
         IN_FOLDER(metadata_is_compared),
         IN_FOLDER(missing_tensors_are_named_on_their_side),
+        IN_FOLDER(small_tensors_are_compared_many_at_a_time),
         IN_FOLDER(one_element_is_found_in_a_large_tensor),
         IN_FOLDER(sparse_tensors_of_other_numbers_of_entries_are_not_equal),
         IN_FOLDER(blocks_have_no_limits),

@@ -52,6 +52,9 @@ static void small_subjects_are_packed_behind_each_other_only(void)
         CHECK(it->subject == expected[i].subject && it->count == expected[i].count && it->n == expected[i].n);
     }
     CHECK(items.list[0].bytes == 16 && items.list[3].bytes == 2);
+    CHECK(tn_items_pack(&items, (tn_item){ .subject = 11 }, 3, 10, NULL) == TN_OK);     /* 10 is missing */
+    CHECK(tn_items_pack(&items, (tn_item){ .subject = 12, .part = 1 }, 3, 10, NULL) == TN_OK);
+    CHECK(items.count == 10 && items.list[8].count == 1 && items.list[9].count == 1);
     free(items.list);
 }
 
