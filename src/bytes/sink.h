@@ -72,6 +72,9 @@ tn_status tn_sink_open_memory(tn_buf *out, tn_sink **sink, tn_error *err);
 
 tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err);
 
+/* Whether a thread is writing: another one would wait, because a file takes one at a time. */
+bool tn_sink_is_busy(const tn_sink *sink);
+
 /* Starts writing completed pieces of 16 MiB of this range to disk, so that publishing waits less. */
 void tn_sink_begin_sync(tn_sink *sink, uint64_t offset, size_t n);
 

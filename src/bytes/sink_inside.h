@@ -36,6 +36,7 @@ struct tn_sink {
     tn_buf          bytes;      /* memory: the bytes until then */
     pthread_mutex_t lock;       /* memory: protects `bytes` */
     int             fd;
+    atomic_uint     writing;    /* threads */
     uint64_t        reserved;   /* bytes of the file that need not be reserved again */
     int             folder;     /* of the file */
     char           *name;       /* final name in the folder; NULL for a member */

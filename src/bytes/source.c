@@ -165,7 +165,13 @@ void tn_source_expect(const tn_source *source, const tn_range *ranges, size_t n)
         source->kind->expect(source, ranges, n);
 }
 
-enum { BY_THE_KERNEL = 256 << 10 };
+/* A fault maps 16 pages, which takes about as long as copying them. */
+enum { BY_THE_KERNEL = 64 << 10 };
+
+bool tn_source_copies(const tn_source *source, uint64_t n)
+{
+    return source->copies && n >= BY_THE_KERNEL;
+}
 
 static bool inside(const tn_source *s, uint64_t offset, uint64_t n)
 {

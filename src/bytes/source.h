@@ -70,6 +70,10 @@ const char *tn_source_version(const tn_source *source);
  * memory or the range is outside. */
 const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t n);
 
+/* Whether n bytes that are read once should be read and not viewed, though they are mapped: the kernel copies
+ * many bytes into a buffer that stays in the cache faster than it maps their pages. */
+bool tn_source_copies(const tn_source *source, uint64_t n);
+
 /* TN_ERR_TRUNCATED: the file was truncated after it was opened.  TN_ERR_IO: a mapped page could not be
  * read. */
 tn_status tn_source_check(const tn_source *source, tn_error *err);

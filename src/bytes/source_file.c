@@ -163,6 +163,7 @@ static tn_status map_whole(file *f, tn_error *err)
     }
     s->guard = f->own;
     s->base = what.base;
+    s->copies = what.grain == (uint64_t)sysconf(_SC_PAGESIZE);
     return TN_OK;
 }
 
@@ -200,6 +201,7 @@ static tn_status open_taken(int fd, const char *path, tn_io io, tn_source **sour
     f->identity = tn_identity_of(&st);
     if (io != TN_IO_PREAD)
         status = map_whole(f, io == TN_IO_MMAP ? err : NULL);
+    f->source.copies &= io == TN_IO_AUTO;
     if (io != TN_IO_MMAP)
         status = TN_OK;
     if (!status && path)

@@ -29,6 +29,7 @@ struct tn_source {
     uint64_t               size;
     const uint8_t         *base;    /* all bytes in memory, or NULL */
     const struct tn_guard *guard;   /* of the mapping, or NULL */
+    bool                   copies;  /* see tn_source_copies() */
     bool                   is_watched;
     int                    watched; /* descriptor that shows whether the file was truncated */
 };

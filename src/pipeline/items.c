@@ -214,18 +214,22 @@ static tn_status write_spans(const tn_engine *m, tn_made *r, tn_error *err)
     return TN_OK;
 }
 
-/* Where the bytes of a direct entry go.  Neighbours in the file are written together; what is between them is
+/* Where bytes belong in the output; what is between them and others that end less than `gap` before them is
  * padding. */
-static tn_status begin_entry(const tn_engine *m, const tn_out_entry *e, tn_made *r, tn_buf **out,
-                             tn_error *err)
+typedef struct spot {
+    uint32_t file;
+    uint64_t at, gap;
+} spot;
+
+/* Where bytes go that are not written yet: neighbours are written together. */
+static tn_status begin_bytes(const tn_engine *m, spot to, tn_made *r, tn_buf **out, tn_error *err)
 {
-    uint64_t gap = m->out->appends ? m->out->options.align : 1;
     tn_span_made *s = &r->spans[r->oldest];
     for (unsigned k = 0; k < TN_SPANS; k++) {
         tn_span_made *one = &r->spans[k];
         uint64_t end = one->at + one->bytes.size;
-        if (one->bytes.size && e->file == one->file && e->offset >= end && e->offset - end < gap) {
-            tn_buf_fill(&one->bytes, 0, (size_t)(e->offset - end));
+        if (one->bytes.size && to.file == one->file && to.at >= end && to.at - end < to.gap) {
+            tn_buf_fill(&one->bytes, 0, (size_t)(to.at - end));
             *out = &one->bytes;
             return TN_OK;
         }
@@ -234,8 +238,8 @@ static tn_status begin_entry(const tn_engine *m, const tn_out_entry *e, tn_made 
     }
     r->oldest = (r->oldest + (s->bytes.size > 0)) % TN_SPANS;
     TN_TRY(write_span(m, s, err));
-    s->at = e->offset;
-    s->file = e->file;
+    s->at = to.at;
+    s->file = to.file;
     *out = &s->bytes;
     return TN_OK;
 }
@@ -324,13 +328,33 @@ static tn_status open_small(const tn_engine *m, tn_subject *s, tn_maker *w, tn_e
     return TN_OK;
 }
 
+/* A part that is copied and is mapped needs no view, but to check its checksum. */
+static bool is_lent(const tn_engine *m, const tn_subject *s, tn_maker *w)
+{
+    const tn_part *p = &tn_source_of(m, s)->parts[tn_entry_at(m, s->first)->part];
+    if (tn_plan_of(m, s) || !p->data || tn_part_checksum(p) != TN_CHECKSUM_NONE)
+        return false;
+    w->made[0] = (tn_part_bytes){ .bytes = tn_worker_near(&w->worker, p->data, p->nbytes),
+                                  .size = p->nbytes };
+    return true;
+}
+
+static tn_status make_whole(const tn_engine *m, const tn_subject *s, tn_maker *w, tn_quantize_stats *stats,
+                            tn_error *err)
+{
+    tn_subject open = *s;
+    *stats = (tn_quantize_stats){ 0 };
+    if (is_lent(m, s, w))
+        return TN_OK;
+    TN_TRY(open_small(m, &open, w, err));
+    return make_parts(m, &open, w, stats, err);
+}
+
 static tn_status make_small(const tn_engine *m, const tn_subject *s, bool direct, tn_maker *w, tn_made *r,
                             tn_quantize_stats *stats, tn_error *err)
 {
-    tn_subject open = *s;
-    tn_status status = open_small(m, &open, w, err);
-    if (!status)
-        status = make_parts(m, &open, w, stats, err);
+    uint64_t gap = m->out->appends ? m->out->options.align : 1;
+    tn_status status = make_whole(m, s, w, stats, err);
     for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i) && !status; i = tn_next_entry(m, s, i + 1)) {
         const tn_out_entry *e = tn_entry_at(m, i);
         const tn_part_bytes *made = &w->made[s->count > 1 ? e->part : 0];
@@ -338,7 +362,7 @@ static tn_status make_small(const tn_engine *m, const tn_subject *s, bool direct
         tn_buf *out = &r->bytes;
         status = o ? TN_OK : TN_ERR_NOMEM;
         if (!status && direct)
-            status = begin_entry(m, e, r, &out, err);
+            status = begin_bytes(m, (spot){ e->file, e->offset, gap }, r, &out, err);
         if (!status)
             status = tn_in_file(store_part(m, w, e, made, out, o, err), m->out->path, err);
     }
@@ -347,9 +371,44 @@ static tn_status make_small(const tn_engine *m, const tn_subject *s, bool direct
     return status;
 }
 
+/* What a small subject is made of, if it is mapped as it is in its file; else NULL. */
+static const tn_part *mapped_part(const tn_engine *m, const tn_subject *s)
+{
+    const tn_tensor *t = tn_source_of(m, s);
+    const tn_tensor_plan *plan = tn_plan_of(m, s);
+    uint32_t number = tn_entry_at(m, s->first)->part;
+    const tn_part *p = number < t->nparts && !(plan && plan->kept) ? &t->parts[number] : NULL;
+    return p && p->data && p->data == tn_file_view(m->run->in, p) ? p : NULL;
+}
+
+/* Neighbours in a file are read at once, and not page by page as they are needed. */
+static tn_status read_ahead(const tn_engine *m, const tn_item *item, tn_maker *w, tn_error *err)
+{
+    enum { MOST = 1 << 20 };
+    const tn_stored *first = NULL;
+    uint64_t begin = UINT64_MAX, end = 0, bytes = 0;
+    w->worker.ahead.n = 0;
+    for (uint32_t i = 0; i < item->count; i++) {
+        const tn_part *p = mapped_part(m, &m->subjects[item->subject + i]);
+        first = first || !p ? first : p->stored;
+        if (!p || p->stored->shard != first->shard)
+            return TN_OK;
+        begin = tn_min_u64(begin, p->stored->offset);
+        end = p->stored->offset + p->nbytes > end ? p->stored->offset + p->nbytes : end;
+        bytes += p->nbytes;
+    }
+    const tn_source *source = m->run->in->shards[first->shard].source;
+    if (end - begin > MOST || bytes < (end - begin) / 2 || !tn_source_copies(source, end - begin))
+        return TN_OK;
+    return tn_run_in_input(m, &m->subjects[item->subject],
+                           tn_worker_read_ahead(&w->worker, source, begin, (size_t)(end - begin), err), err);
+}
+
 static tn_status work_small(const tn_engine *m, const tn_item *item, tn_maker *w, tn_made *r, tn_error *err)
 {
     tn_status status = w->pool ? TN_OK : tn_pool_new(1, &w->pool, err);
+    if (!status)
+        status = read_ahead(m, item, w, err);
     bool direct = tn_run_is_direct(m, item);
     for (uint32_t i = 0; i < item->count && !status; i++)
         status = make_small(m, &m->subjects[item->subject + i], direct, w, r, &r->stats[i], err);
@@ -366,6 +425,31 @@ static void touch(const uint8_t *bytes, size_t n)
         (void)*(const volatile uint8_t *)(bytes + i);
 }
 
+enum {
+    FEW = 1 << 14,              /* bytes that are never written alone */
+    HELD = 1 << 19              /* bytes that wait at most */
+};
+
+/* Writes bytes of an entry, or holds them while another thread writes: the next block can be made
+ * meanwhile. */
+static tn_status put_bytes(const tn_engine *m, const tn_out_entry *e, const tn_part_bytes *b, tn_made *r,
+                           tn_error *err)
+{
+    size_t n = (size_t)b->size, held = n;
+    tn_buf *out;
+    for (unsigned k = 0; k < TN_SPANS; k++)
+        held += r->spans[k].bytes.size;
+    if (held <= HELD && (n < FEW || tn_writer_is_busy(m->out, e->file))) {
+        TN_TRY(begin_bytes(m, (spot){ e->file, e->offset + b->offset, 1 }, r, &out, err));
+        tn_buf_put(out, b->bytes, n);
+        return out->bad ? tn_fail_nomem(err) : TN_OK;
+    }
+    for (unsigned k = 0; k < TN_SPANS; k++)
+        if (held > HELD || r->spans[k].bytes.size >= FEW)
+            TN_TRY(write_span(m, &r->spans[k], err));
+    return tn_writer_put(m->out, e->file, e->offset + b->offset, b->bytes, n, err);
+}
+
 /* Writes a block where it belongs. */
 static tn_status put_block(const tn_engine *m, const tn_subject *s, const tn_part_bytes *out, tn_maker *w,
                            tn_hash *hashes, tn_made *r, tn_error *err)
@@ -379,12 +463,12 @@ static tn_status put_block(const tn_engine *m, const tn_subject *s, const tn_par
         r->list[k].size += n;
         if (!n)
             continue;
-        if (s->view->step == &tn_step_stored)
+        if (s->view->step == &tn_step_stored && !s->view->is_copied)
             touch(bytes, n);
         TN_TRY(in_order_of(e, &w->swapped, &bytes, n, err));
         if (!s->same_sum)
             tn_hash_update(&hashes[k], bytes, n);
-        TN_TRY(tn_writer_put(m->out, e->file, e->offset + b->offset, bytes, n, err));
+        TN_TRY(put_bytes(m, e, &(tn_part_bytes){ bytes, b->offset, n }, r, err));
     }
     return TN_OK;
 }
@@ -441,6 +525,7 @@ static tn_status make_blocks(const tn_engine *m, const tn_subject *s, const tn_i
         tn_quantize_stats_add(&r->stats[0], &w->worker.report);
         TN_TRY(s->direct ? put_block(m, s, out, w, hashes, r, err) : tn_run_keep_block(m, s, out, r, err));
     }
+    TN_TRY(write_spans(m, r, err));
     if (s->stored)
         TN_TRY(tn_run_in_input(m, s, tn_stored_end(s->stored, &w->worker, &r->in, err), err));
     for (uint32_t k = 0; s->direct && k < r->count; k++)

@@ -19,7 +19,7 @@
 
 enum {
     SMALL = 1 << 20,            /* bytes of a small tensor */
-    SMALL_TOGETHER = 1 << 18,   /* of several that make an item: the cache keeps them till they are written */
+    SMALL_TOGETHER = 1 << 18,   /* read or written of several that make an item: they stay in the cache */
     ORDERED_BYTES = 1 << 20,    /* of an item whose bytes wait */
     MOST_SUBJECTS = 1 << 11     /* at a time: a file of very many tensors needs no list of them all */
 };
@@ -423,10 +423,11 @@ static tn_status add_subject(tn_engine *m, tn_subject s, tn_error *err)
     kinds x = kinds_of(m, &s);
     if (m->run->pieces[s.piece].nblocks || !is_small(m, &s, &x))
         return add_large(m, s, x, err);
+    const uint64_t read = source_bytes(m, &s);
     s.way = TN_WAY_SMALL;
     s.direct = !x.encoded && x.placed;
     m->subjects[m->count] = s;
-    return add_small(m, m->count++, x.bytes, err);
+    return add_small(m, m->count++, read > x.bytes ? read : x.bytes, err);
 }
 
 /* All entries of a tensor. */

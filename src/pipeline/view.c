@@ -30,6 +30,22 @@ tn_status tn_worker_buffer(tn_worker *w, const tn_view *v, unsigned number, uint
     return *bytes ? TN_OK : tn_fail_nomem(err);
 }
 
+tn_status tn_worker_read_ahead(tn_worker *w, const tn_source *source, uint64_t offset, size_t n,
+                               tn_error *err)
+{
+    tn_ahead *a = &w->ahead;
+    if (n > a->room) {
+        free(a->bytes);
+        *a = (tn_ahead){ .bytes = malloc(n) };
+        TN_NEED(a->bytes, err);
+        a->room = n;
+    }
+    TN_TRY(tn_source_read(source, offset, a->bytes, n, err));
+    a->mapped = tn_source_view(source, offset, n);
+    a->n = a->mapped ? n : 0;
+    return TN_OK;
+}
+
 void tn_worker_rest(tn_worker *w)
 {
     tn_stream_close(&w->stream);
@@ -45,6 +61,7 @@ void tn_worker_free(tn_worker *w)
     tn_hash_free(&w->hash);
     tn_scratch_free(&w->quant);
     tn_result_free(&w->quantized);
+    free(w->ahead.bytes);
     *w = (tn_worker){ 0 };
 }
 
@@ -434,8 +451,8 @@ tn_status tn_view_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w
     *bytes = (const uint8_t *)"";
     if (!n)
         return TN_OK;
-    if (v->memory) {
-        *bytes = v->memory + tn_packed_byte(first, v->bits);
+    if (v->memory && !v->is_copied) {
+        *bytes = tn_worker_near(w, v->memory + tn_packed_byte(first, v->bits), tn_packed_bytes(n, v->bits));
         return TN_OK;
     }
     if (v->step == &tn_step_stored)

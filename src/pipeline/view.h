@@ -26,6 +26,13 @@
 
 enum { TN_VIEW_DEPTH = 16 };    /* steps of a view at most */
 
+/* A copy of mapped bytes: of small neighbours, made at once before they are needed. */
+typedef struct tn_ahead {
+    const uint8_t *mapped;
+    uint8_t       *bytes;
+    size_t         n, room;
+} tn_ahead;
+
 /* The memory of one thread, reused from view to view.  Zero-initialise to begin. */
 typedef struct tn_worker {
     struct { uint8_t *bytes; size_t size; } buffers[2 * TN_VIEW_DEPTH];
@@ -40,9 +47,21 @@ typedef struct tn_worker {
     tn_scaled_result  quantized;
     tn_quantize_stats report;   /* of the last block, if a step quantized it */
     uint64_t          counted;  /* elements before this one are in the report of another block */
+    tn_ahead          ahead;
 } tn_worker;
 
 void tn_worker_free(tn_worker *worker);
+
+/* Copies n mapped bytes ahead, in place of those before. */
+tn_status tn_worker_read_ahead(tn_worker *w, const tn_source *source, uint64_t offset, size_t n,
+                               tn_error *err);
+
+/* Bytes of a part in memory, or the worker's copy of them. */
+static inline const uint8_t *tn_worker_near(const tn_worker *w, const uint8_t *bytes, uint64_t n)
+{
+    uint64_t at = (uintptr_t)bytes - (uintptr_t)w->ahead.mapped;
+    return at < w->ahead.n && n <= w->ahead.n - at ? w->ahead.bytes + at : bytes;
+}
 
 /* Closes its stream, for whose window others may wait: after each item of a pool. */
 void tn_worker_rest(tn_worker *worker);
@@ -153,6 +172,7 @@ struct tn_view {                /* small: a conversion has one for each of very 
     bool           has_wide_indices;    /* the second part has another type than in the file */
     bool           is_prepared;
     bool           is_streamed; /* a stored part that is read in order, between begin and end */
+    bool           is_copied;   /* a stored part whose long ranges are copied, though they are mapped */
 };
 
 /* Makes v->filled, with empty spills. */

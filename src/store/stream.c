@@ -127,7 +127,7 @@ static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_
     *n = window_of(s->stored_end - s->stored);
     const tn_stored *stored = tn_stored_of(s->part);
     const tn_source *source = s->file->shards[stored->shard].source;
-    bool in_place = stored->encoding == TN_ENCODING_RAW;
+    bool in_place = stored->encoding == TN_ENCODING_RAW && !tn_source_copies(source, *n);
     tn_status status = tn_source_check_range(source, s->seen, s->nseen, err);
     if (status)
         return status;

@@ -1,7 +1,7 @@
 /* store/stream.h - the decoded bytes of a part, window by window.
  *
- * A stream belongs to one thread at a time; many may read one file.  A window is a view of the mapped file if
- * the bytes need no change. */
+ * A stream belongs to one thread at a time; many may read one file.  A window of few bytes is a view
+ * of the mapped file if they need no change. */
 #ifndef TN_STORE_STREAM_H
 #define TN_STORE_STREAM_H
 

@@ -133,6 +133,12 @@ tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_e
 tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n,
                         tn_error *err);
 
+/* Whether another thread is writing to the file. */
+static inline bool tn_writer_is_busy(const tn_writer *w, uint32_t file)
+{
+    return w->files[file].sink && tn_sink_is_busy(w->files[file].sink);
+}
+
 /* For formats that keep the file's metadata with the first tensor.  TN_ERR_LOSS: there is none. */
 tn_status tn_writer_check_file_meta(const tn_writer *w, const char *format, tn_error *err);
 

@@ -15,6 +15,14 @@ const tn_tensor *tn_stored_tensor(const tn_view *v)
     return v->state;
 }
 
+/* Only what is mapped as it is in the file. */
+static bool is_copied(const tn_view *v, const tn_part *p)
+{
+    const tn_file *file = v->place->file;
+    return p->data && file && p->stored && p->data == tn_file_view(file, p) &&
+           tn_source_copies(file->shards[p->stored->shard].source, p->nbytes);
+}
+
 static tn_status describe(tn_view *v, const void *options, tn_error *err)
 {
     const tn_tensor *t = options;
@@ -29,6 +37,7 @@ static tn_status describe(tn_view *v, const void *options, tn_error *err)
     if (status || !t->nparts)
         return status;
     v->memory = t->parts[0].data;
+    v->is_copied = is_copied(v, &t->parts[0]);
     v->bits = tn_dtype_get(t->parts[0].array.dtype)->bits;
     tn_shape_count(t->parts[0].array.rank, t->parts[0].array.shape, &v->count);     /* was checked */
     if (v->count && !v->memory && !tn_part_splits(&t->parts[0]))
@@ -43,6 +52,7 @@ void tn_stored_rebind(tn_view *v, const tn_tensor *t)
     v->state = (void *)(uintptr_t)t;
     v->tensor.name = t->name;
     v->memory = t->parts[0].data;
+    v->is_copied = is_copied(v, &t->parts[0]);
     v->reach = v->count && !v->memory && !tn_part_splits(&t->parts[0]) ? TN_REACH_IN_ORDER : TN_REACH_ANY;
     v->is_prepared = v->is_streamed = false;
 }
@@ -131,11 +141,28 @@ static bool is_open(const tn_view *v, const tn_worker *w, uint64_t from)
     return w->streamed == v && w->stream.part == &t->parts[0] && is_here;
 }
 
+/* Bytes [from, from + n) of mapped data that is not streamed: many are copied, few are lent. */
+static tn_status copy_range(const tn_view *v, uint64_t from, uint64_t n, tn_worker *w, const uint8_t **bytes,
+                            tn_error *err)
+{
+    const tn_stored *s = tn_stored_of(&tn_stored_tensor(v)->parts[0]);
+    const tn_source *source = v->place->file->shards[s->shard].source;
+    uint8_t *to;
+    *bytes = v->memory + from;
+    if (!tn_source_copies(source, n))
+        return TN_OK;
+    TN_TRY(tn_worker_buffer(w, v, 0, n, &to, err));
+    *bytes = to;
+    return tn_source_read(source, s->offset + from, to, (size_t)n, err);
+}
+
 tn_status tn_stored_range(const tn_view *v, uint64_t first, size_t n, tn_worker *w, const uint8_t **bytes,
                           tn_error *err)
 {
     uint64_t from = tn_packed_byte(first, v->bits), end = from + tn_packed_bytes(n, v->bits);
     uint8_t *to = NULL;
+    if (v->is_copied && w->streamed != v)
+        return copy_range(v, from, end - from, w, bytes, err);
     if (!is_open(v, w, from))
         TN_TRY(open_stream(v, first, n, w, err));
     while (w->at < from)
@@ -189,7 +216,7 @@ tn_status tn_stored_begin(const tn_view *v, uint64_t first, uint64_t n, tn_worke
 {
     const tn_tensor *t = v->state;
     const tn_part *p = &t->parts[0];
-    if (v->memory)
+    if (v->memory && !v->is_copied)
         return tn_hash_begin(&w->hash, sum_of(p), err);
     w->at = tn_packed_byte(first, v->bits);
     w->left = 0;
@@ -202,15 +229,16 @@ tn_status tn_stored_begin(const tn_view *v, uint64_t first, uint64_t n, tn_worke
 
 void tn_stored_sum(const tn_view *v, uint64_t first, uint64_t n, tn_worker *w)
 {
-    if (v->memory && n)
-        tn_hash_update(&w->hash, v->memory + tn_packed_byte(first, v->bits),
-                       (size_t)tn_packed_bytes(n, v->bits));
+    uint64_t size = tn_packed_bytes(n, v->bits);
+    if (v->memory && !v->is_copied && n)
+        tn_hash_update(&w->hash, tn_worker_near(w, v->memory + tn_packed_byte(first, v->bits), size),
+                       (size_t)size);
 }
 
 tn_status tn_stored_end(const tn_view *v, tn_worker *w, tn_digest *sum, tn_error *err)
 {
     *sum = (tn_digest){ .kind = TN_CHECKSUM_NONE };
-    if (v->memory)
+    if (v->memory && !v->is_copied)
         return tn_hash_end(&w->hash, sum, err);
     if (v->reach == TN_REACH_IN_ORDER)          /* it was compared with the last range */
         return TN_OK;
