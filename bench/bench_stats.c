@@ -29,12 +29,13 @@ int main(int argc, char **argv)
     tn_file *file;
     tn_error err;
     tn_stats_options options = { .size = sizeof options, .jobs = 1 };
+    const tn_open_options mapped = { .size = sizeof mapped, .io = TN_IO_MMAP };
     int runs = argc == 3 ? atoi(argv[2]) : 0;
     if (runs < 1) {
         fprintf(stderr, "usage: bench-stats FILE RUNS\n");
         return 2;
     }
-    if (tn_open(argv[1], NULL, &file, &err)) {
+    if (tn_open(argv[1], &mapped, &file, &err)) {
         fprintf(stderr, "bench-stats: %s: %s\n", argv[1], err.text);
         return 1;
     }
