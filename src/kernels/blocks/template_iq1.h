@@ -102,16 +102,15 @@ INLINE void find_large(const iq1_sums *u, unsigned n, vf *first, vf *second)
     vf most = { 0 };
     *first = *second = most;
     for (unsigned i = 0; i <= n; i++) {
-        vf at = { 0 }, before = most;
-        for (unsigned k = i; k <= n; k++) {
+        vf place = every_f((float)i), at = { 0 }, before = most;
+        for (unsigned k = i; k <= n; k++, place += 1) {
             vf best = { 0 };
             for (unsigned kind = 0; kind < 4; kind += kind_step(n)) {
                 vf A = u->A[kind][i] - u->X[k];
                 best = most_f(A * A * rough_inverse(u->B[kind][i] - u->after[kind][k]), best);
             }
-            vm more = above(best, most);
-            most = pick(more, best, most);
-            at = pick(more, every_f((float)k), at);
+            at = pick(above(best, most), place, at);
+            most = most_f(best, most);
         }
         vm more = above(most, before);
         *first = pick(more, every_f((float)i), *first);
@@ -160,8 +159,8 @@ INLINE vm usual_lanes(const iq1_sums *u, unsigned n)
 enum { IQ1_NEAR = 16 };
 
 typedef struct iq1_near {
-    unsigned count[LANES];
-    uint16_t cut[LANES][IQ1_NEAR];      /* first place, 6 bits of the second, 2 of the kind */
+    int32_t count[LANES];
+    int32_t cut[IQ1_NEAR][LANES];       /* first place, 6 bits of the second, 2 of the kind */
 } iq1_near;
 
 /* What A * A of a cut is above `least` times B. */
@@ -185,7 +184,7 @@ INLINE unsigned add_near(const iq1_sums *u, unsigned n, unsigned cut, unsigned l
     for (; all; all &= all - 1) {
         unsigned bit = (unsigned)__builtin_ctzll(all), r = bit % LANES;
         if (near_by->count[r] < IQ1_NEAR)
-            near_by->cut[r][near_by->count[r]++] = (uint16_t)(cut | bit / LANES);
+            near_by->cut[near_by->count[r]++][r] = (int32_t)(cut | bit / LANES);
         else
             full |= 1u << r;
     }
@@ -215,31 +214,31 @@ INLINE unsigned find_near(const iq1_sums *u, unsigned n, unsigned lanes, iq1_nea
 
 /* A cut of each lane: places, and how the levels of the two halves are moved. */
 typedef struct iq1_cuts {
-    float first[LANES], second[LANES], moved[2][LANES];
+    vf first, second, moved[2];
 } iq1_cuts;
 
-/* The cut at `at`, or the last there is: to take it again changes nothing. */
-INLINE void cuts_at(const iq1_near *near_by, unsigned at, iq1_cuts *c)
+/* Returns the lanes that have so many. */
+INLINE vm cuts_at(const iq1_near *near_by, unsigned at, iq1_cuts *c)
 {
-    for (unsigned r = 0; r < LANES; r++) {
-        unsigned last = near_by->count[r] ? near_by->count[r] - 1 : 0;
-        unsigned cut = near_by->cut[r][at < last ? at : last];
-        c->first[r] = (float)(cut >> 8);
-        c->second[r] = (float)(cut >> 2 & 63);
-        c->moved[0][r] = cut & 2 ? -0.125f : 0.125f;
-        c->moved[1][r] = cut & 1 ? -0.125f : 0.125f;
-    }
+    const vi eighth = (vi)every_f(0.125f);
+    vi count, cut;
+    memcpy(&count, near_by->count, sizeof count);
+    memcpy(&cut, near_by->cut[at], sizeof cut);
+    c->first = number(cut >> 8);
+    c->second = number(cut >> 2 & 63);
+    c->moved[0] = (vf)(eighth | (vi)((vu)(cut & 2) << 30));
+    c->moved[1] = (vf)(eighth | (vi)((vu)(cut & 1) << 31));
+    return above(number(count), every_f((float)at));
 }
 
 /* try_by_halves() */
 INLINE void try_lanes_by_halves(const iq1_lanes *l, const iq1_cuts *c, vf *A, vf *B)
 {
-    const vf first = floats(c->first), second = floats(c->second), one = every_f(1);
-    const vf moved = floats(c->moved[0]), more = floats(c->moved[1]) - moved;
+    const vf one = every_f(1), moved = c->moved[0], more = c->moved[1] - moved;
     *A = *B = (vf){ 0 };
     for (unsigned j = 0; j < 16; j++) {
         vf at = every_f((float)j), x = floats(l->sorted_x[j]), w = floats(l->sorted_w[j]);
-        vf v = one - pick(above(first, at), one, (vf){ 0 }) - pick(above(second, at), one, (vf){ 0 });
+        vf v = one - pick(above(c->first, at), one, (vf){ 0 }) - pick(above(c->second, at), one, (vf){ 0 });
         v += moved + more * floats(l->second[j]);
         vf wv = w * v;
         *A += wv * x;
@@ -250,7 +249,7 @@ INLINE void try_lanes_by_halves(const iq1_lanes *l, const iq1_cuts *c, vf *A, vf
 /* try_alike() */
 INLINE void try_lanes_alike(const iq1_sums *u, const iq1_cuts *c, vf *A, vf *B)
 {
-    const vf moved = floats(c->moved[0]), v0 = moved - 1, v2 = moved + 1;
+    const vf moved = c->moved[0], v0 = moved - 1, v2 = moved + 1;
     vf Xi, Xk, Wi, Wk;
     for (unsigned r = 0; r < LANES; r++) {
         unsigned i = (unsigned)c->first[r], k = (unsigned)c->second[r];
@@ -265,31 +264,29 @@ INLINE void try_lanes_alike(const iq1_sums *u, const iq1_cuts *c, vf *A, vf *B)
 
 /* The best cut of each lane. */
 typedef struct iq1_best {
-    vf scale, first, second, moved[2];
+    vf scale;
+    iq1_cuts cuts;
 } iq1_best;
 
 INLINE void take_best(const iq1_lanes *l, const iq1_sums *u, unsigned n, const iq1_near *near_by, iq1_best *c)
 {
     vf best = every_f(-FLT_MAX);
-    unsigned most = 0;
-    for (unsigned r = 0; r < LANES; r++)
-        most = near_by->count[r] > most ? near_by->count[r] : most;
+    vm left;
+    iq1_cuts cuts;
     *c = (iq1_best){ .scale = { 0 } };
-    for (unsigned at = 0; at < most; at++) {
-        iq1_cuts cuts;
+    for (unsigned at = 0; at < IQ1_NEAR && any(left = cuts_at(near_by, at, &cuts)); at++) {
         vf A, B;
-        cuts_at(near_by, at, &cuts);
         if (n == 32)
             try_lanes_alike(u, &cuts, &A, &B);
         else
             try_lanes_by_halves(l, &cuts, &A, &B);
-        vm better = both(above(B, (vf){ 0 }), above(A * A, best * B));
+        vm better = both(left, both(above(B, (vf){ 0 }), above(A * A, best * B)));
         c->scale = pick(better, A / B, c->scale);
         best = pick(better, c->scale * A, best);
-        c->first = pick(better, floats(cuts.first), c->first);
-        c->second = pick(better, floats(cuts.second), c->second);
-        c->moved[0] = pick(better, floats(cuts.moved[0]), c->moved[0]);
-        c->moved[1] = pick(better, floats(cuts.moved[1]), c->moved[1]);
+        c->cuts.first = pick(better, cuts.first, c->cuts.first);
+        c->cuts.second = pick(better, cuts.second, c->cuts.second);
+        c->cuts.moved[0] = pick(better, cuts.moved[0], c->cuts.moved[0]);
+        c->cuts.moved[1] = pick(better, cuts.moved[1], c->cuts.moved[1]);
     }
 }
 
@@ -321,15 +318,15 @@ INLINE void take_levels(const iq1_lanes *l, unsigned n, const iq1_best *c, unsig
         vi lower = { 0 };       /* what levels are less than 2 */
         for (unsigned i = 0; i < 8; i++) {
             vf place = l->place[8 * g + i], bit = (vf)((vi){ 0 } + (int32_t)(1u << 2 * i));
-            lower += (vi)pick(above(c->first, place), bit, (vf){ 0 });
-            lower += (vi)pick(above(c->second, place), bit, (vf){ 0 });
+            lower += (vi)pick(above(c->cuts.first, place), bit, (vf){ 0 });
+            lower += (vi)pick(above(c->cuts.second, place), bit, (vf){ 0 });
         }
         lower = (vi)pick(mirrored, (vf)lower, (vf)(0xaaaa - lower));
         memcpy(v->of[g], &lower, sizeof lower);
     }
     for (; lanes; lanes &= lanes - 1) {
         unsigned r = (unsigned)__builtin_ctz(lanes);
-        unsigned kind = (c->moved[0][r] < 0 ? 2u : 0) | (c->moved[1][r] < 0);
+        unsigned kind = (c->cuts.moved[0][r] < 0 ? 2u : 0) | (c->cuts.moved[1][r] < 0);
         s[r].kind = c->scale[r] < 0 ? 3 - kind : kind;
         s[r].scale = fabsf(c->scale[r]);
     }
