@@ -260,6 +260,30 @@ def test_the_tool_and_python_work_on_the_same_folder(model, tmp_path):
     assert (tmp_path / "b.zt").read_bytes() == expected["out.zt"] and not (tmp_path / "w").exists()
 
 
+def test_what_python_began_the_same_command_of_the_shell_goes_on_with_and_the_other_way_round(model, tmp_path):
+    for k, options in enumerate(KINDS):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        expected = reference(model, folder, **options)
+        words = [word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", value)]
+        words = [model, folder / names(options), "-q", "--piece-size", "50000", *words]
+        words = ["100000" if word == "100kB" else word for word in words]
+        plan = shared(model, folder, **options)
+        plan.run(1)
+        subprocess.run([TOOL, "convert", "--together", *words], check=True)
+        assert not os.path.exists(plan.folder)
+        for name, content in expected.items():
+            assert (folder / name).read_bytes() == content
+            (folder / name).unlink()
+        subprocess.run([TOOL, "plan", *words], check=True)
+        subprocess.run([TOOL, "run", "-q", plan.folder, "--piece", "1"], check=True)
+        plan = shared(model, folder, **options)
+        assert plan.state.made == 1
+        with pool("threads") as engine:
+            tenon.distributed.run(plan, engine)
+        assert contents(folder) == expected
+
+
 def test_a_new_plan_at_the_path_of_an_old_one_is_another(model, tmp_path):
     with pool("threads") as engine:
         for cast in ("bf16", "f16", "bf16"):
