@@ -3,6 +3,7 @@
 #include "ui/opts.h"
 #include "ui/progress.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,8 +86,17 @@ static void share_one_heap(void)
 #endif
 }
 
+/* Else the next file that is opened would get the output or the messages.  Writing to these fails. */
+static void open_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
+    open_standard();
     share_one_heap();
     if (!isatty(STDOUT_FILENO))
         setvbuf(stdout, NULL, _IOFBF, 1 << 16);
