@@ -87,7 +87,7 @@ static bool is_summed_only(const tn_scan_part *p, uint64_t n)
 static void scan_part(const tn_scan *scan, tn_stream *s, const range *r, tn_scan_result *out)
 {
     const tn_scan_part *p = &scan->parts[r->k];
-    out->err = (tn_error){ .offset = TN_NO_OFFSET };
+    *out = (tn_scan_result){ .err.offset = TN_NO_OFFSET };      /* it may have the checksum of another */
     out->status = tn_part_readable(p->tensor, p->part, &out->err);
     if (!out->status)
         out->status = is_summed_only(p, r->n) ? hash_stored(scan, s, p, out, &out->err)
@@ -145,22 +145,29 @@ static tn_status join(void *context, tn_item *item, void *result, tn_error *err)
 
 /* ---- for other processes ---- */
 
-static void save(void *context, const tn_item *item, const void *result, tn_buf *b)
+/* What is no fault of a part may have passed when the same call comes again: it fails the piece. */
+static tn_status save(void *context, const tn_item *item, const void *result, tn_buf *b, tn_error *err)
 {
     const tn_scan_result *parts = ((const item_results *)result)->parts;
     (void)context;
     for (uint32_t i = 0; i < item->count; i++) {
-        tn_error err = parts[i].err;
-        err.status = parts[i].status;
+        tn_error why = parts[i].err;
+        why.status = parts[i].status;
+        if (why.status == TN_ERR_NOMEM || why.status == TN_ERR_IO) {
+            if (err)
+                *err = why;
+            return why.status;
+        }
         tn_buf_putc(b, i ? ',' : '[');
         tn_buf_putc(b, '[');
-        tn_work_put_error(b, &err);
+        tn_work_put_error(b, &why);
         tn_buf_putc(b, ',');
         tn_work_put_digest(b, parts[i].status && parts[i].status != TN_ERR_UNSUPPORTED ? NULL
                                                                                        : &parts[i].stored);
         tn_buf_putc(b, ']');
     }
     tn_buf_putc(b, ']');
+    return TN_OK;
 }
 
 static void load_part(tn_json *j, tn_checksum kind, tn_scan_result *part)

@@ -178,7 +178,7 @@ static tn_status save(void *context, uint64_t number, unsigned result, tn_error 
     const run *r = context;
     const tn_item *item = &r->items->list[r->first + number];
     tn_buf_puts(r->text, number ? ",\n" : "\n");
-    r->task->save(r->task->context, item, r->results + result * r->task->result_size, r->text);
+    TN_TRY(r->task->save(r->task->context, item, r->results + result * r->task->result_size, r->text, err));
     return tn_walk_advance(r->walk, item->bytes, err);
 }
 

@@ -86,8 +86,9 @@ typedef struct tn_walk_task {
     size_t      scratch_size, result_size;      /* both begin as zeroes, and are used for many items */
     void      (*free_scratch)(void *scratch);   /* may be NULL */
     void      (*free_result)(void *result);     /* may be NULL */
-    /* A result as one JSON value, and back, for other processes; NULL: it cannot be shared. */
-    void      (*save)(void *context, const tn_item *item, const void *result, tn_buf *text);
+    /* A result as one JSON value, and back, for other processes; NULL: it cannot be shared.  A failure to
+     * save it fails the item. */
+    tn_status (*save)(void *context, const tn_item *item, const void *result, tn_buf *text, tn_error *err);
     void      (*load)(void *context, const tn_item *item, tn_json *text, void *result);
 } tn_walk_task;
 

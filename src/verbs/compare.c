@@ -379,14 +379,16 @@ static void save_outcome(const outcome *found, tn_buf *b)
     tn_work_put_numbers(b, x, NUMBERS);
 }
 
-static void save(void *context, const tn_item *it, const void *result, tn_buf *b)
+static tn_status save(void *context, const tn_item *it, const void *result, tn_buf *b, tn_error *err)
 {
     (void)context;
+    (void)err;
     for (uint32_t i = 0; i < it->count; i++) {
         tn_buf_putc(b, i ? ',' : '[');
         save_outcome(&((const outcome *)result)[i], b);
     }
     tn_buf_putc(b, ']');
+    return TN_OK;
 }
 
 static void load_outcome(const comparison *c, tn_json *j, outcome *found)

@@ -142,7 +142,7 @@ static tn_status join(void *context, tn_item *it, void *kept, tn_error *err)
 enum { COUNTS = 6, FIGURES = 5, NUMBERS = COUNTS + FIGURES };
 
 /* All numbers, and the bins that are not empty with their numbers. */
-static void save(void *context, const tn_item *it, const void *kept, tn_buf *b)
+static tn_status save(void *context, const tn_item *it, const void *kept, tn_buf *b, tn_error *err)
 {
     const result *r = kept;
     const tn_statistics *f = &r->figures;
@@ -151,6 +151,7 @@ static void save(void *context, const tn_item *it, const void *kept, tn_buf *b)
     unsigned n = 0;
     (void)context;
     (void)it;
+    (void)err;
     memcpy(numbers + COUNTS, figures, sizeof figures);
     tn_buf_putc(b, '[');
     tn_work_put_error(b, &r->err);
@@ -161,6 +162,7 @@ static void save(void *context, const tn_item *it, const void *kept, tn_buf *b)
         if (f->histogram[k])
             tn_buf_printf(b, "%s%u,%" PRIu64, n++ ? "," : "", k, f->histogram[k]);
     tn_buf_puts(b, "]]");
+    return TN_OK;
 }
 
 static void load_histogram(tn_json *j, uint64_t histogram[TN_STATS_BINS])
