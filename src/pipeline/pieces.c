@@ -172,7 +172,7 @@ static void leave_failure(tn_pieces *p, size_t i, const tn_error *why)
 
 static tn_status make_piece(tn_pieces *p, size_t i, tn_error *err)
 {
-    p->walk->done = p->bytes_made;
+    p->walk->done = p->bytes_before + p->bytes_made;
     tn_claim_remove(&p->claims, p->base + i, ".failed");
     p->failed_before[i] = false;
     return p->make(p->maker, i, err);
@@ -328,7 +328,7 @@ static tn_status wait_a_little(tn_pieces *p, const pass *now, waiting *x, tn_err
     nanosleep(&pause, NULL);
     x->milliseconds += ms;
     tell_holder(p, now->holder, x);
-    p->walk->done = p->bytes_made;
+    p->walk->done = p->bytes_before + p->bytes_made;
     tn_claims_check(&p->claims);
     TN_TRY(check_all_failed(p, err));
     return tn_walk_check(p->walk, err);

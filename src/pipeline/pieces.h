@@ -18,6 +18,7 @@ typedef struct tn_pieces {
     void        *note_context;
     tn_walk     *walk;          /* progress and threads */
     bool         shares_cores;  /* the number of threads was not given */
+    uint64_t     bytes_before;  /* that the walk has done */
     uint64_t     usual;         /* bytes of a usual piece: much larger ones are made first */
     uint64_t   (*cost)(const void *maker, size_t piece);        /* in bytes */
     tn_status  (*make)(void *maker, size_t piece, tn_error *err);       /* its data, and then its record */

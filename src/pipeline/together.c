@@ -27,6 +27,7 @@ struct tn_together {
     size_t           used;      /* pieces of earlier runs */
     bool             joined, complete;  /* complete: this process has all results */
     int              telling;   /* the lock of the process that tells, or -1 */
+    bool             is_of_task;        /* the error of the run is not the folder's */
     const tn_together_task *task;       /* of the run */
 };
 
@@ -162,6 +163,10 @@ static tn_status begin(tn_together *t, tn_walk *walk, const tn_buf *plan, tn_err
     }
     TN_TRY(tn_work_folder_join(t->path, &t->folder, &(tn_work_joining){ .plan = text }, err));
     TN_TRY(tn_pieces_join(&t->pieces, t->folder, err));
+    if (is_told(t) && !is_expected(t)) {        /* the last one may not have seen this one, and remove it */
+        leave(t);
+        return TN_OK;
+    }
     t->joined = true;
     if (t->o.ranks)
         tn_work_folder_add_rank(t->folder, t->o.rank);
@@ -200,11 +205,12 @@ static uint64_t cost_of(const void *together, size_t i)
 
 static tn_status make_piece(void *together, size_t i, tn_error *err)
 {
-    const tn_together *t = together;
+    tn_together *t = together;
     tn_buf b = { 0 };
     tn_buf_printf(&b, "{\"format\":\"" RESULT_FORMAT "\",\n\"plan\":%" PRIu32 ",\n", t->id);
     tn_buf_printf(&b, "\"piece\":%zu,\n\"results\":", t->used + i);
     tn_status status = t->task->make(t->task->context, i, &b, err);
+    t->is_of_task = status != TN_OK;
     tn_buf_puts(&b, ",\n");
     tn_work_seal(&b);
     if (!status && b.bad)
@@ -231,6 +237,7 @@ static tn_status read_record(tn_together *t, size_t i, tn_json *j, tn_error *err
             piece = tn_json_u64(j);
         } else if (tn_text_is(key, "results") && !taken && named && id == t->id && piece == t->used + i) {
             status = t->task->take(t->task->context, i, j, err);
+            t->is_of_task = status != TN_OK;
             taken = true;
         } else {
             tn_json_skip(j);
@@ -265,8 +272,8 @@ static tn_status run(tn_together *t, tn_walk *walk, tn_error *err)
     tn_pieces *p = &t->pieces;
     *p = (tn_pieces){ .path = t->path, .rank = t->o.rank, .ranks = t->o.ranks, .note = t->o.note,
                       .note_context = t->o.context, .walk = walk, .shares_cores = walk->jobs == 0,
-                      .usual = tn_together_piece(t), .cost = cost_of, .make = make_piece, .maker = t,
-                      .claims = p->claims, .told = p->told };
+                      .bytes_before = walk->done, .usual = tn_together_piece(t), .cost = cost_of,
+                      .make = make_piece, .maker = t, .claims = p->claims, .told = p->told };
     if (!t->joined)
         TN_TRY(join(t, walk, err));
     TN_TRY(tn_pieces_begin(p, t->used, t->task->count, &t->arena, err));
@@ -279,11 +286,13 @@ static tn_status run(tn_together *t, tn_walk *walk, tn_error *err)
 tn_status tn_together_run(tn_together *t, const tn_together_task *task, tn_walk *walk, tn_error *err)
 {
     t->task = task;
-    t->complete = false;
-    tn_status status = tn_in_file(run(t, walk, err), t->path, err);
+    t->complete = t->is_of_task = false;
+    tn_status status = run(t, walk, err);
+    if (!t->is_of_task)
+        tn_in_file(status, t->path, err);
     t->complete = status == TN_OK;
     t->used += task->count;
-    walk->done = walk->total;
+    walk->done = t->pieces.bytes_before + t->pieces.bytes_made;
     t->pieces.walk = NULL;
     return status;
 }
@@ -323,9 +332,9 @@ static void leave_last(tn_together *t)
     int lock = t->telling;
     if (lock < 0 && tn_work_folder_lock(t->folder, "finish.lock", &lock, NULL) != TN_OK)
         lock = -1;
+    bool all = t->o.ranks <= tn_work_folder_ranks(t->folder);   /* first: a rank lives before it has come */
     bool last = t->pieces.claims.problem ? tn_claims_are_alone(&t->pieces.claims)
                                          : tn_claims_living(&t->pieces.claims, false) <= 1;
-    bool all = t->o.ranks <= tn_work_folder_ranks(t->folder);
     if (last && all && is_told(t))
         (void)tn_work_folder_remove(t->folder, t->path, NULL);
     tn_pieces_end(&t->pieces);
