@@ -166,10 +166,13 @@ tn_status tn_claim_piece(tn_claims *c, size_t piece, tn_claim *claim, int *lock,
     return TN_OK;
 }
 
+/* A process that was forked meanwhile has the lock as well, until it is given back. */
 void tn_claim_release(int lock)
 {
-    if (lock >= 0)
-        close(lock);
+    if (lock < 0)
+        return;
+    (void)flock(lock, LOCK_UN);
+    close(lock);
 }
 
 static bool read_process(int fd, tn_process *p)

@@ -224,10 +224,14 @@ static void take_entries(tn_json *j, record *r)
         take_sum(j, (tn_checksum)e->checksum, &size, &digest);
         if (e->digest)
             *e->digest = digest;
-        if (e->offset == TN_UNPLACED && size <= UINT64_MAX - r->waiting) {
-            e->size = size;
-            r->waiting += size;
+        if (e->offset != TN_UNPLACED)
+            continue;
+        if (size > UINT64_MAX - r->waiting) {
+            tn_json_reject(j, TN_ERR_CORRUPT, "expected fewer bytes that wait");
+            return;
         }
+        e->size = size;
+        r->waiting += size;
     }
     while (k < end && !is_told(&p->writer->entries[k]))
         k++;

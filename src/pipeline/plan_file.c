@@ -5,6 +5,7 @@
 #include "pipeline/plan.h"
 #include "base/error.h"
 #include "bytes/json.h"
+#include "pipeline/rules/rules.h"
 #include "pipeline/work_text.h"
 #include "store/publish.h"
 
@@ -181,6 +182,17 @@ void tn_plan_put_inputs(tn_buf *b, const tn_file *f, bool is_shared)
     tn_buf_printf(b, "],\n\"index\":\"crc32c:0x%08X\",\n", hash_index(f));
 }
 
+/* Importance data decides codes, as the input does. */
+static void put_importance(tn_buf *b, const tn_plan *p)
+{
+    for (size_t i = 0; i < p->selection.nrules; i++) {
+        const tn_read_rule *r = &p->selection.rules[i];
+        const tn_cast_rule *cast = r->step->kind == TN_RULE_CAST ? r->rule : NULL;
+        if (cast && cast->weights)
+            tn_plan_put_inputs(b, cast->weights, p->is_shared);
+    }
+}
+
 static void put_offset(tn_buf *b, uint64_t offset)
 {
     if (offset == TN_UNPLACED)
@@ -268,6 +280,7 @@ tn_status tn_plan_write(const tn_plan *p, tn_buf *b, tn_error *err)
     tn_buf_puts(b, ",\n");
     put_options(b, p);
     tn_plan_put_inputs(b, p->in, p->is_shared);
+    put_importance(b, p);
     tn_buf_printf(b, "\"files\":%zu,\n\"head\":", w->nfiles);
     put_path(b, p->is_shared, tn_plan_head_path(p));
     tn_buf_puts(b, ",\n\"parts\":[");

@@ -43,8 +43,13 @@ tn_status tn_work_folder_open(const char *path, int *folder, tn_error *err)
     *folder = open(path, FOLDER_FLAGS);
     if (*folder < 0 && errno == ENOENT)
         return TN_OK;
-    if (*folder < 0)
-        return tn_fail_errno(err, errno, "cannot open it as a work folder");
+    if (*folder < 0) {
+        int problem = errno;
+        struct stat st;
+        if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+            return tn_fail(err, TN_ERR_IO, "is a symbolic link: expected the folder itself");
+        return tn_fail_errno(err, problem, "cannot open it as a work folder");
+    }
     tn_status status = check_own(*folder, err);
     if (status) {
         close(*folder);
@@ -188,14 +193,21 @@ static tn_status put_plan(int folder, tn_text text, tn_error *err)
 /* The plan that is in the folder must be the one of this process. */
 static tn_status compare(tn_text saved, tn_text own, tn_error *err)
 {
-    tn_plan_head head = { 0 };
+    tn_plan_head there = { 0 }, here = { 0 };
     tn_arena arena = { 0 };
-    tn_status status = tn_plan_read_head(saved.ptr, saved.len, &arena, &head, err);
-    tn_arena_free(&arena);
+    tn_status status = tn_plan_read_head(saved.ptr, saved.len, &arena, &there, err);
     if (!status)
         status = tn_plan_compare(saved, own, err);
+    if (status == TN_ERR_CHANGED && tn_plan_read_head(own.ptr, own.len, &arena, &here, NULL) == TN_OK) {
+        const char *verb = there.verb ? there.verb : "convert", *asked = here.verb ? here.verb : "convert";
+        if (strcmp(verb, asked) != 0)
+            tn_fail(err, status, "it is the work folder of %s, not of %s", tn_quote_z(verb).text,
+                    tn_quote_z(asked).text);
+    }
     if (status == TN_ERR_CHANGED)
-        tn_and_say(status, "; finish or abandon the work that is there first", err);
+        tn_and_say(status, there.verb ? "; abandon the work that is there first"
+                                      : "; finish or abandon the work that is there first", err);
+    tn_arena_free(&arena);
     return status;
 }
 
@@ -224,6 +236,9 @@ static tn_status agree(const char *path, int folder, const tn_work_joining *j, t
 tn_status tn_work_folder_join(const char *path, int *folder, const tn_work_joining *j, tn_error *err)
 {
     int lock = -1;
+    if (tn_utf8_valid(j->plan.ptr, j->plan.len) != j->plan.len)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, "a name or path is not in UTF-8, which a plan must be: "
+                       "only one process alone can use it");
     if (*folder < 0)
         TN_TRY(make_folder(path, folder, err));
     TN_TRY(check_folder(*folder, err));

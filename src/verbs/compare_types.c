@@ -266,7 +266,8 @@ static tn_status rate_alone(rating *r, tn_error *err)
 static tn_status ask(const rating *r, tn_error *err)
 {
     const char **types = malloc((r->n + 1) * sizeof *types);
-    const tn_asked asked = { .verb = "compare-types", .files = { r->place.file }, .nfiles = 1,
+    const tn_asked asked = { .verb = "compare-types", .files = { r->place.file, r->weights },
+                             .nfiles = r->weights ? 2 : 1,
                              .lists = { { "only", r->o.only, r->o.nonly }, { "types", types, r->n },
                                         { "casts", &r->o.cast_defaults, r->o.cast_defaults != NULL } },
                              .nlists = 3 };

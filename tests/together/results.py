@@ -90,7 +90,7 @@ def another_question_or_input_is_refused():
     tool("stats", SMALL, "--together", "--work", work, "--ranks", "0/2", "--only", "*bias")
     (work / "published").unlink()
     for words, what in ((("stats", SMALL, "--only", "*norm"), "options are not"),
-                        (("verify", SMALL), "options are not"),
+                        (("verify", SMALL), "work folder of \"stats\", not of \"verify\"; abandon the work"),
                         (("stats", OTHER, "--only", "*bias"), "input is not")):
         done = tool(*words, "--together", "--work", work, "--ranks", "1/2", code=3)
         assert what in done.stderr, done.stderr
@@ -142,3 +142,31 @@ def a_bad_file_is_told_once():
     for words in (["verify", bad], ["verify", bad, "--json"], ["stats", bad]):
         expected = tool(*words, code=1)
         all_print(words, 3, expected, 1, words)
+
+
+@test
+def an_error_names_the_input():
+    looks()
+    nan = ROOM / "nan.safetensors"
+    shutil.copy(SMALL, nan)
+    damage(nan, lambda d: d.__setitem__(slice(-400000, -399996), b"\xff\xff\xff\x7f"))
+    words = ["compare-types", nan, "--types", "nvfp4"]
+    alone = tool(*words, code=1)
+    assert tool(*words, "--together", "--work", FOLDERS / "nan", code=1).stderr == alone.stderr
+    tool("abandon", FOLDERS / "nan")
+
+
+@test
+def parts_without_checksums_that_cannot_be_read_are_told_as_such():
+    many, unknown = ROOM / "many.safetensors", ROOM / "unknown.zt"
+    looks()
+    write_input(many, rows=1, layers=200)
+    tool("convert", many, unknown, "-q", "--compress", "zstd", "--checksum", "crc32c")
+    data = unknown.read_bytes()         # of the last tensor neither checksum nor encoding is known
+    for old, new in ((b"hchecksum", b"hchecksux"), (b"dzstd", b"dzstx")):
+        at = data.rindex(old)
+        data = data[:at] + new + data[at + len(old):]
+    unknown.write_bytes(data)
+    expected = tool("verify", unknown, "-j", 1, code=1)
+    assert "1 unreadable" in expected.stdout
+    all_print(["verify", unknown, "-j", 1], 1, expected, 1, "unknown encoding")

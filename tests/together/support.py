@@ -1,5 +1,6 @@
 """support.py - what the tests of many processes share."""
 import json
+import math
 import os
 import pathlib
 import random
@@ -52,6 +53,17 @@ def write_input(path, seed=1, rows=600, change=0, layers=12):
     data = (block * (at // len(block) + 1))[:at]
     with open(path, "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text + data[:-4] + struct.pack("<f", 1 + change))
+
+
+def write_tensors(path, tensors):
+    """Each of one value: name: (shape, value)."""
+    header, data = {}, b""
+    for name, (shape, value) in tensors.items():
+        one = struct.pack("<f", value) * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(one)]}
+        data += one
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 INPUT = ROOM / "in.safetensors"

@@ -19,7 +19,7 @@ import time
 import hosts                            # the tests of both register themselves
 import results
 from support import (ENVIRONMENT, INPUT, ROOM, SMALL, TENON, TOOLS, Case, begin, contents, crc32c, damage, end,
-                     kills, main, test, tool, write_input)
+                     kills, main, test, tool, write_input, write_tensors)
 
 
 def cases():
@@ -362,6 +362,39 @@ def another_input_is_refused():
         done = tool(*command, code=3)
         assert "the input is not what it was" in done.stderr, done.stderr
     case.is_untouched()
+
+
+@test
+def other_importance_data_is_refused():
+    data = ROOM / "importance.safetensors"
+    case = Case("out.gguf", source=SMALL)
+    command = ["convert", "--together", SMALL, case.out, "-q", "--cast", f"embedding=q4_K,importance={data}"]
+    sums = {"embedding.in_sum2": [1, 512], "embedding.counts": [1, 1]}
+    for value in (1, 2):
+        write_tensors(data, {name: (shape, value) for name, shape in sums.items()})
+        if value == 1:
+            tool("plan", *command[2:])
+    assert "input is not what it was" in tool(*command, code=3).stderr
+    assert "input is not what it was" in tool("run", case.work, code=3).stderr
+    looks = ["compare-types", SMALL, "--types", "q4_K", "--importance", data, "--together", "--work", ROOM / "types",
+             "--ranks", "0/2"]
+    tool(*looks)
+    (ROOM / "types/published").unlink()
+    write_tensors(data, {name: (shape, 3) for name, shape in sums.items()})
+    assert "input is not what it was" in tool(*looks, code=3).stderr
+    tool("abandon", case.work, ROOM / "types")
+
+
+@test
+def without_standard_output_nothing_is_written_elsewhere():
+    case = Case("out.zt", source=SMALL)
+    for words in (["verify", SMALL], ["verify", SMALL, "--together"]):
+        done = tool(*words, code=3, preexec_fn=lambda: os.close(1))
+        assert "cannot write" in done.stderr, done.stderr
+    tool("verify", SMALL, "--together")
+    assert not pathlib.Path(f"{SMALL}.verify.tenon").exists()
+    tool("convert", SMALL, case.out, preexec_fn=lambda: (os.close(1), os.close(2)))
+    case.is_right("without standard output")
 
 
 @test
