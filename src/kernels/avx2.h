@@ -57,4 +57,21 @@ static inline vu narrow8(const vu v[4])
     return (vu)_mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
 }
 
+/* Stores past the caches; p is aligned to 16. */
+static inline void stream_to(void *p, __m256i v)
+{
+    __m128i *to = p;
+    _mm_stream_si128(to, _mm256_castsi256_si128(v));
+    _mm_stream_si128(to + 1, _mm256_extracti128_si256(v, 1));
+}
+
+/* Stores, if `stream` past the caches. */
+static inline void put_vector(void *p, __m256i v, bool stream)
+{
+    if (stream)
+        stream_to(p, v);
+    else
+        _mm256_storeu_si256(p, v);
+}
+
 #endif

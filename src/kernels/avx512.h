@@ -50,6 +50,24 @@ static inline vu narrow8(const vu v[4])
     return (vu)_mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
 }
 
+/* Stores past the caches. */
+static inline void stream_to(void *p, __m512i v)
+{
+    __m128i *to = p;
+    _mm_stream_si128(to, _mm512_castsi512_si128(v));
+    _mm_stream_si128(to + 1, _mm512_extracti32x4_epi32(v, 1));
+    _mm_stream_si128(to + 2, _mm512_extracti32x4_epi32(v, 2));
+    _mm_stream_si128(to + 3, _mm512_extracti32x4_epi32(v, 3));
+}
+
+static inline void put_vector(void *p, __m512i v, bool stream)
+{
+    if (stream)
+        stream_to(p, v);
+    else
+        _mm512_storeu_si512(p, v);
+}
+
 /* The lower three bytes of each four, in the first 48 bytes. */
 static inline __m512i three_of_four(__m512i v)
 {

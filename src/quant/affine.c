@@ -388,6 +388,7 @@ static bool quantize_floats(const tn_affine_plan *plan, uint8_t *dst, const uint
     bool nan = false;
     for (size_t i = 0, count; i < n; i += count) {
         count = next_run(plan, first + i, n - i, &buffer, &run);
+        run.stream &= plan->codes->bits >= 8;           /* others are packed first */
         nan |= plan->quantize(dst + i * bits / 8, src + 4 * i, count, &run);
     }
     return nan;

@@ -72,7 +72,8 @@ typedef struct tn_affine_plan {
     tn_round_rules   rounding;
     bool             is_float32;        /* values are float32 and need no cast */
     bool             refuses_infinite;  /* a product beyond float32 is an error */
-    bool             stream;            /* set by the caller: write past the caches */
+    bool             stream;            /* set by the caller: write past the caches; after
+                                         * encoding call tn_stream_fence() */
     tn_cast_plan     cast;              /* values to float32, or back; last, because it is large */
 } tn_affine_plan;
 

@@ -9,10 +9,7 @@
 #include "base/checked.h"
 #include "tensor/array.h"
 
-enum {
-    ITEM = 1 << 16,             /* elements per item when searching scales */
-    STREAM_BYTES = 4 << 20      /* outputs of this size are written past the caches */
-};
+enum { ITEM = 1 << 16 };        /* elements per item when searching scales */
 
 typedef struct affine_state {
     tn_scale_index index;
@@ -78,7 +75,7 @@ static tn_status set_plans(const tn_scaled_job *j, affine_state *a, tn_error *er
                             .scale = a->scale, .zero = a->zero, .options = &p->o };
     tn_status status = tn_affine_plan_make(&a->encode, &task, err);
     a->encode.name = tn_affine_name(&p->d->affine);
-    a->encode.stream = p->data.data && p->data.nbytes >= STREAM_BYTES;
+    a->encode.stream = j->streams_codes;
     task.decodes = true;
     return status ? status : tn_affine_plan_make(&a->decode, &task, err);
 }

@@ -8,7 +8,10 @@
 #include "base/checked.h"
 #include "tensor/array.h"
 
-enum { ITEM = 1 << 17 };        /* default values per item; large tiles have more */
+enum {
+    ITEM = 1 << 17,             /* default values per item; large tiles have more */
+    STREAM_BYTES = 4 << 20      /* outputs of this size are written past the caches */
+};
 
 typedef tn_scaled_job job;
 typedef tn_scaled_scratch scratch;
@@ -295,6 +298,8 @@ tn_status tn_scaled_job_new(const tn_scaled_work *work, job **out, tn_error *err
         return TN_OK;
     clear_parts(j);
     j->stores = p->o.store != TN_UNKNOWN;
+    j->streams_codes = p->data.data && p->data.nbytes >= STREAM_BYTES && !j->stores && !j->wants_values &&
+                       !work->report;
     TN_TRY(j->stores ? tn_datatype_store_codes(p->d, p->o.store, j->stored, err) : TN_OK);
     TN_TRY(set_casts(j, err));
     return set_up(j, err);

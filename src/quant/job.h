@@ -64,6 +64,7 @@ typedef struct tn_scaled_job {
     bool           stores;      /* data holds numbers of another type: see tn_datatype_store_codes() */
     uint8_t        stored[256];
     uint8_t       *last[2];     /* arrays of the lowest code and of the highest one, for reports */
+    bool           streams_codes;       /* codes are written past the caches: many, and nobody reads them */
     bool           windows;     /* an item has windows for all fields without memory */
     bool           by_items;    /* codes or values of an item go to its result */
     bool           wants_values;                /* decoded values are wanted */

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "kernels/stream.h"
 #include "tensor/array.h"
 
 typedef tn_scaled_job job;
@@ -217,6 +218,8 @@ tn_status tn_job_run_item(const job *j, uint64_t item, scratch *w, result *f, tn
     tn_status status = tn_job_open_values(j, w, f, own.first, own.n, err);
     for (uint64_t b = s.first; b < s.end && status == TN_OK; b++)
         status = q->encode(j, w, f, b, s.piece, err);
+    if (j->streams_codes)
+        tn_stream_fence();
     if (status || j->gather)
         return status;
     close_values(j, w, f, own.first, own.n);

@@ -18,10 +18,9 @@
 #include <math.h>
 
 enum {
-    CHUNK  = 4096,              /* codes per kernel call */
+    CHUNK = 4096,               /* codes per kernel call */
     LEVELS = 1024,              /* levels per kernel call */
-    BLOCK  = 512,               /* values decoded in the cache before they are streamed */
-    LINE   = 16                 /* values per cache line */
+    STREAMED = 512              /* values per kernel call: fewer do not go past the caches */
 };
 
 /* Consecutive numbers of a part, packed or words. */
@@ -55,7 +54,6 @@ typedef struct reader {
 } reader;
 
 typedef struct scratch {
-    _Alignas(64) float block[LINE + BLOCK];
     float    slots[CHUNK + TN_DECODE_SPARE];
     uint8_t  codes[CHUNK + TN_DECODE_SPARE];
     uint8_t  numbers[LEVELS + TN_DECODE_SPARE];         /* unpacked codes of scales and zero points */
@@ -242,7 +240,8 @@ static void decode_unit_scales(const reader *r, scratch *w, size_t each, size_t 
 
 static tn_decode_levels levels_of(const scratch *w, uint64_t each)
 {
-    return (tn_decode_levels){ (size_t)each, w->scales, w->zeros, w->shifts, w->mappings };
+    return (tn_decode_levels){ .each = (size_t)each, .scale = w->scales, .zero = w->zeros,
+                               .shift = w->shifts, .mapping = w->mappings };
 }
 
 /* --- one row of tiles -------------------------------------------------------------------- */
@@ -298,55 +297,26 @@ static void read_levels(const reader *r, scratch *w, const tile_row *l, unit_spa
     }
 }
 
-/* Values between the beginning of the cache line and y. */
-static size_t lead_of(const float *y)
+/* Whether values written there go past the caches. */
+static bool streams(const reader *r, const float *y, size_t n)
 {
-    return (uintptr_t)y / sizeof *y % LINE;
-}
-
-/* Streams values [first, first + some) of n from the block to y.  The block has the
- * same alignment to cache lines as y.  A partial line at the end of the block waits
- * for the next block.  Partial lines at both ends of y are copied. */
-static void stream_block(const reader *r, scratch *w, float *y, size_t first, size_t some, size_t n)
-{
-    size_t lead = lead_of(y);
-    size_t begin = first == 0 && lead ? LINE : 0, end = (lead + some) / LINE * LINE, rest = lead + some - end;
-    if (begin)
-        memcpy(y, w->block + lead, (LINE - lead) * sizeof *y);
-    r->k->stream(y + (first + begin - lead), w->block + begin, end - begin);
-    memcpy(first + some == n ? y + (n - rest) : w->block, w->block + end, rest * sizeof *y);
+    return r->stream && n >= STREAMED && (uintptr_t)y % TN_DECODE_ALIGN == 0;
 }
 
 /* Decodes n values into y. */
-static void put_values(const reader *r, scratch *w, const uint8_t *codes, size_t n, const tn_decode_levels *l,
+static void put_values(const reader *r, const uint8_t *codes, size_t n, const tn_decode_levels *levels,
                        float *y)
 {
-    if (!r->stream || n < BLOCK) {
-        decode(&r->number, y, codes, n, l);
-        return;
-    }
-    for (size_t i = 0, lead = lead_of(y); i < n; i += BLOCK) {
-        size_t some = n - i < BLOCK ? n - i : BLOCK, at = i / l->each;
-        const tn_decode_levels rest = { l->each, l->scale + at, l->zero + at, l->shift + at,
-                                        l->mapping + at };
-        decode(&r->number, w->block + lead, codes + (i << r->number.width), some, &rest);
-        stream_block(r, w, y, i, some, n);
-    }
+    tn_decode_levels own = *levels;
+    own.stream = streams(r, y, n);
+    decode(&r->number, y, codes, n, &own);
 }
 
 /* Expands the kept values into y. */
 static void put_slots(const reader *r, scratch *w, const uint8_t *mask, size_t n, float *y)
 {
-    const tn_datatype *d = r->p->d;
-    if (!r->stream || n < BLOCK) {
-        r->k->expand(y, w->slots, mask, n, d->keep, d->of);
-        return;
-    }
-    for (size_t i = 0, lead = lead_of(y); i < n; i += BLOCK) {
-        size_t some = n - i < BLOCK ? n - i : BLOCK;
-        r->k->expand(w->block + lead, w->slots + i / d->of * d->keep, mask + i / 8, some, d->keep, d->of);
-        stream_block(r, w, y, i, some, n);
-    }
+    const tn_decode_groups groups = { r->p->d->keep, r->p->d->of, streams(r, y, n) };
+    r->k->expand(y, w->slots, mask, n, &groups);
 }
 
 /* Unpacked sparse data has a code for every value: clears the dropped ones. */
@@ -396,7 +366,7 @@ static void decode_tiles(const reader *r, scratch *w, const tile_row *l, uint64_
     if (r->p->d->of)
         decode_sparse(r, w, l, column, n, &levels, y);
     else
-        put_values(r, w, codes_at(r, &l->data, column, n, w->codes), n, &levels, y);
+        put_values(r, codes_at(r, &l->data, column, n, w->codes), n, &levels, y);
 }
 
 /* Decodes at most n values of one subtile, or of one tile without subtiles.  Returns how many. */
@@ -409,7 +379,7 @@ static size_t decode_some(const reader *r, scratch *w, const tile_row *l, uint64
     n = (size_t)tn_min_u64(n, tn_min_u64(CHUNK, r->unit - in_tile % r->unit));
     read_levels(r, w, l, (unit_span){ column / r->tile, 1, in_tile / r->unit, 1 });
     if (!d->of) {
-        put_values(r, w, codes_at(r, &l->data, column, n, w->codes), n, &levels, y);
+        put_values(r, codes_at(r, &l->data, column, n, w->codes), n, &levels, y);
         return n;
     }
     if (!skip && column % 8 == 0) {
@@ -483,7 +453,7 @@ static void decode_rows(const reader *r, scratch *w, const tile_row *l, size_t r
     read_levels(r, w, l, (unit_span){ 0, tiles, 0, 1 });
     repeat_levels(r, w, tiles, rows);
     const tn_decode_levels levels = levels_of(w, tiles == 1 ? CHUNK : r->tile);
-    put_values(r, w, codes_at(r, &l->data, 0, n, w->codes), n, &levels, y);
+    put_values(r, codes_at(r, &l->data, 0, n, w->codes), n, &levels, y);
 }
 
 /* --- a reader ------------------------------------------------------------------------------ */

@@ -305,6 +305,9 @@ static bool put_codes(const recipe *r, const tn_tiles *tiles, size_t first, scra
     run.inverse = r->inverts && !w->is_far ? w->inverse + w->tile : NULL;
     run.shift = w->shift + w->tile;
     run.zero = w->zero + w->tile;
+    /* larger tiles and packed codes were measured to be slower */
+    run.stream = tiles->stream && size < n && r->plan->data.bits >= 8 &&
+                 (uintptr_t)v.codes % TN_ENCODE_ALIGN == 0;
     if (r->rounds_first)
         return put_rounded(r, &v, tiles->first + first, &run, w);
     put_run(r, &v, r->kind, &run, w);

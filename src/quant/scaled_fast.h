@@ -21,6 +21,7 @@ typedef struct tn_tiles {
                                          * the caller writes; NULL: choose them per tile */
     uint64_t     first;         /* encoding: the element of the first value, for stochastic rounding */
     const float *x;             /* encoding: input */
+    bool         stream;        /* encoding: write codes past the caches; then call tn_stream_fence() */
     float       *y;             /* decoding: output */
     uint8_t     *data, *scale, *zero, *offset, *meta, *mask;
 } tn_tiles;

@@ -104,7 +104,7 @@ static tn_tiles tiles_at(const job *j, const tn_scaled_plan *view, uint64_t row,
         at[i] = field->data ? field->data + (tn_scaled_byte_at(view, i, row, column) - field->from) : NULL;
     }
     return (tn_tiles){ .count = count, .size = size, .tensor_scale = j->tensor_scale, .data = at[0],
-                       .scale = at[1], .zero = at[2],
+                       .stream = j->streams_codes, .scale = at[1], .zero = at[2],
                        .offset = at[3], .meta = at[4], .mask = at[5] };
 }
 

@@ -358,6 +358,7 @@ static void masks_of_every_pattern_are_expanded(void)
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++)
         for (size_t n = 0; n <= 200; n++) {
             unsigned keep = patterns[p].keep, of = patterns[p].of;
+            tn_decode_groups groups = { keep, of, draw() % 2 };
             uint8_t *mask = malloc(n / 8 + 1), *exact;
             memset(mask, 0, n / 8 + 1);
             /* whole groups that keep as many as they should, but for a few */
@@ -365,10 +366,10 @@ static void masks_of_every_pattern_are_expanded(void)
                 if (i % of < keep || draw() % 512 == 0)
                     mask[i / 8] |= (uint8_t)(1u << i % 8);
             exact = exact_copy(mask, (n + 7) / 8);
-            tn_expand_scalar(expected, slots, mask, n, keep, of);
+            tn_expand_scalar(expected, slots, mask, n, &groups);
             for (unsigned k = 0; k < levels; k++) {
                 float *y = floats(n);
-                kernels[k].expand(y, slots, exact, n, keep, of);
+                kernels[k].expand(y, slots, exact, n, &groups);
                 CHECK(n == 0 || memcmp(y, expected, n * sizeof *y) == 0);
                 free(y);
             }

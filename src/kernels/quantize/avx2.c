@@ -67,18 +67,18 @@ static inline __m256i low_halves(vi a, vi b)
     return _mm256_packus_epi32(_mm256_and_si256((__m256i)a, half), _mm256_and_si256((__m256i)b, half));
 }
 
-static inline void put8(uint8_t *p, const vi v[4])
+static inline void put8(uint8_t *p, const vi v[4], bool stream)
 {
     const __m256i byte = _mm256_set1_epi16(255), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     __m256i low = _mm256_and_si256(_mm256_packs_epi32((__m256i)v[0], (__m256i)v[1]), byte);
     __m256i high = _mm256_and_si256(_mm256_packs_epi32((__m256i)v[2], (__m256i)v[3]), byte);
-    _mm256_storeu_si256((void *)p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order));
+    put_vector(p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order), stream);
 }
 
-static inline void put16(uint8_t *p, const vi v[4])
+static inline void put16(uint8_t *p, const vi v[4], bool stream)
 {
-    _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(low_halves(v[0], v[1]), 0xd8));
-    _mm256_storeu_si256((void *)(p + 32), _mm256_permute4x64_epi64(low_halves(v[2], v[3]), 0xd8));
+    put_vector(p, _mm256_permute4x64_epi64(low_halves(v[0], v[1]), 0xd8), stream);
+    put_vector(p + 32, _mm256_permute4x64_epi64(low_halves(v[2], v[3]), 0xd8), stream);
 }
 
 #include "kernels/quantize/template.h"

@@ -62,20 +62,20 @@ static inline void put_f(void *p, vf v, bool stream)
         _mm512_storeu_ps(p, (__m512)v);
 }
 
-static inline void put8(uint8_t *p, const vi v[4])
+static inline void put8(uint8_t *p, const vi v[4], bool stream)
 {
     const __m512i byte = _mm512_set1_epi16(255);
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512i low = _mm512_and_si512(_mm512_packs_epi32((__m512i)v[0], (__m512i)v[1]), byte);
     __m512i high = _mm512_and_si512(_mm512_packs_epi32((__m512i)v[2], (__m512i)v[3]), byte);
-    _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)));
+    put_vector(p, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)), stream);
 }
 
-static inline void put16(uint8_t *p, const vi v[4])
+static inline void put16(uint8_t *p, const vi v[4], bool stream)
 {
     for (int k = 0; k < 4; k += 2) {
         __m256i low = _mm512_cvtepi32_epi16((__m512i)v[k]), high = _mm512_cvtepi32_epi16((__m512i)v[k + 1]);
-        _mm512_storeu_si512(p + 32 * k, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+        put_vector(p + 32 * k, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1), stream);
     }
 }
 

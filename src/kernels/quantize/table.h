@@ -19,7 +19,7 @@ typedef struct tn_quant_run {
     const float   *scale;       /* finite and not 0 when quantizing */
     const int32_t *zero;
     bool           each;
-    bool           stream;      /* dequantizing: stores bypass the cache; then call tn_stream_fence() */
+    bool           stream;      /* stores bypass the cache; then call tn_stream_fence() */
     int32_t        low, high;   /* the codes in use; this and the rest: quantizing only */
     bool           away;        /* ties go away from zero, else to even */
     bool           exact;       /* the exact quotient is rounded, else the quotient in binary32 */

@@ -12,7 +12,8 @@
  *   beyond(v, limit)   lanes with a magnitude above the limit, or NaN
  *   number(v)          int32_t to float
  *   i8(p), u8(p), i16(p), u16(p)   LANES codes, widened
- *   put8(p, v), put16(p, v)    the low bytes or halves of 4 vectors; for bytes they fit int16_t
+ *   put8(p, v, stream), put16(p, v, stream)    the low bytes or halves of 4 vectors; for bytes they fit
+ *                      int16_t; `stream`: past the caches, p is aligned to 16
  *   vd                 vectors of half as many doubles
  *   every_d(x), least_d(a, b), floors(v), total(v)
  *   double_f(v, k), double_i(v, k)     half k of the lanes
@@ -118,9 +119,9 @@ INLINE bool quantize_group(uint8_t *dst, const uint8_t *src, size_t i, const tn_
         codes[k] = least_i(most_i(whole, low - zero), high - zero) + zero;
     }
     if (v.size == 1)
-        put8(dst + i, codes);
+        put8(dst + i, codes, run->stream);
     else
-        put16(dst + 2 * i, codes);
+        put16(dst + 2 * i, codes, run->stream);
     bool ties_count = v.how == NEARLY || (v.how == DIVIDE && run->exact);
     return any(odd.nan) || (ties_count && any(odd.tie));
 }
@@ -190,11 +191,14 @@ static __attribute__((noinline)) bool quantize_whole(uint8_t *dst, const uint8_t
 static bool quantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
 {
     size_t whole = n / GROUP * GROUP;
-    bool nan = quantize_whole(dst, src, whole, run, size);
+    tn_quant_run own = *run;
+    own.stream = run->stream && (uintptr_t)dst % 16 == 0;
+    bool nan = quantize_whole(dst, src, whole, &own, size);
     if (whole < n) {
         tn_quant_run rest = run_from(run, whole);
         padded f;
         pad(&f, src + 4 * whole, n - whole, &rest, 4);
+        f.run.stream = false;
         nan |= quantize_whole(f.out, f.in, GROUP, &f.run, size);
         memcpy(dst + size * whole, f.out, size * (n - whole));
     }

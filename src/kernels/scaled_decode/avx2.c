@@ -3,7 +3,6 @@
 #include "kernels/scaled_decode/table.h"
 
 static inline vf floats(const void *p)     { return (vf)_mm256_loadu_ps(p); }
-static inline void put(float *p, vf v)     { _mm256_storeu_ps(p, (__m256)v); }
 static inline vf every_f(float x)          { return (vf)_mm256_set1_ps(x); }
 static inline vu every_u(uint32_t n)       { return (vu)_mm256_set1_epi32((int)n); }
 static inline vm below(vu a, vu b)         { return (vm)_mm256_cmpgt_epi32((__m256i)b, (__m256i)a); }
@@ -15,6 +14,11 @@ static inline vu pick(vm m, vu a, vu b)
 static inline vf number(vu v)              { return (vf)_mm256_cvtepi32_ps((__m256i)v); }
 static inline vu power(vu v)               { return (vu)_mm256_sllv_epi32(_mm256_set1_epi32(1), (__m256i)v); }
 static inline vf spread(vf v, vu index)    { return (vf)_mm256_permutevar8x32_ps((__m256)v, (__m256i)index); }
+static inline void put(float *p, vf v, bool stream)
+{
+    put_vector(p, (__m256i)v, stream);
+}
+
 static inline vf eight(const float *p)     { return (vf)_mm256_loadu_ps(p); }
 static inline vf eights(const float *p, const uint8_t *k)
 {
@@ -50,6 +54,7 @@ static size_t unpack_nibbles(uint8_t *codes, const uint8_t *packed, size_t n)
     const __m128i low = _mm_set1_epi8(15);
     size_t i = 0;
     for (; n - i >= 32; i += 32) {
+        fetch_ahead(packed + i / 2);
         __m128i pairs = _mm_loadu_si128((const void *)(packed + i / 2));
         __m128i first = _mm_and_si128(pairs, low), second = _mm_and_si128(_mm_srli_epi16(pairs, 4), low);
         _mm_storeu_si128((void *)(codes + i), _mm_unpacklo_epi8(first, second));
@@ -65,6 +70,7 @@ static size_t unpack_eights(uint8_t *codes, const uint8_t *packed, size_t n, uns
     size_t i = 0;
     for (; (n - i) / 8 * bits >= 8; i += 8) {
         uint64_t some;
+        fetch_ahead(packed + i / 8 * bits);
         memcpy(&some, packed + i / 8 * bits, sizeof some);
         some = _pdep_u64(some, ones);
         memcpy(codes + i, &some, sizeof some);
@@ -82,7 +88,8 @@ static void unpack(uint8_t *restrict codes, const uint8_t *restrict packed, size
 
 /* ---- N:M sparsity ---- */
 
-static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step)
+static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step,
+                               bool stream)
 {
     (void)step;         /* eight elements may have any number of slots */
     for (size_t k = 0; k < 64; k += 8) {
@@ -91,15 +98,9 @@ static inline void expand_word(float *restrict y, const float *restrict slots, u
             _mm_cvtsi64_si128((long long)_pdep_u64(UINT64_C(0x0706050403020100), bytes)));
         __m256i kept = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)bytes));
         __m256 values = _mm256_permutevar8x32_ps(_mm256_loadu_ps(slots), index);
-        _mm256_storeu_ps(y + k, _mm256_and_ps(values, _mm256_castsi256_ps(kept)));
+        put(y + k, (vf)_mm256_and_ps(values, _mm256_castsi256_ps(kept)), stream);
         slots += __builtin_popcountll(bits);
     }
-}
-
-static void stream(float *restrict y, const float *restrict x, size_t n)
-{
-    for (size_t i = 0; i < n; i += 8)
-        _mm256_stream_ps(y + i, _mm256_load_ps(x + i));
 }
 
 #include "kernels/scaled_decode/template.h"

@@ -3,7 +3,6 @@
 #include "kernels/scaled_decode/table.h"
 
 static inline vf floats(const void *p)     { return (vf)_mm512_loadu_ps(p); }
-static inline void put(float *p, vf v)     { _mm512_storeu_ps(p, (__m512)v); }
 static inline vf every_f(float x)          { return (vf)_mm512_set1_ps(x); }
 static inline vu every_u(uint32_t n)       { return (vu)_mm512_set1_epi32((int)n); }
 static inline vm below(vu a, vu b)         { return _mm512_cmplt_epi32_mask((__m512i)a, (__m512i)b); }
@@ -16,6 +15,11 @@ static inline vf spread_two(vf v, vf w, vu index)
 {
     return (vf)_mm512_permutex2var_ps((__m512)v, (__m512i)index, (__m512)w);
 }
+static inline void put(float *p, vf v, bool stream)
+{
+    put_vector(p, (__m512i)v, stream);
+}
+
 static inline vf eight(const float *p)     { return (vf)_mm512_broadcast_f32x8(_mm256_loadu_ps(p)); }
 static inline vf gather(const float *p, vu index) { return (vf)_mm512_i32gather_ps((__m512i)index, p, 4); }
 
@@ -43,17 +47,13 @@ static inline void widen_halves(vf v[1], __m256i halves)
 
 /* ---- N:M sparsity ---- */
 
-static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step)
+static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step,
+                               bool stream)
 {
-    for (size_t k = 0; k < 4; k++)
-        _mm512_storeu_ps(y + 16 * k, _mm512_maskz_expand_ps((__mmask16)(mask >> 16 * k),
-                                                            _mm512_loadu_ps(slots + k * step)));
-}
-
-static void stream(float *restrict y, const float *restrict x, size_t n)
-{
-    for (size_t i = 0; i < n; i += 16)
-        _mm512_stream_ps(y + i, _mm512_load_ps(x + i));
+    for (size_t k = 0; k < 4; k++) {
+        __m512 some = _mm512_loadu_ps(slots + k * step);
+        put(y + 16 * k, (vf)_mm512_maskz_expand_ps((__mmask16)(mask >> 16 * k), some), stream);
+    }
 }
 
 #include "kernels/scaled_decode/template.h"

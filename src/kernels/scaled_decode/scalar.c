@@ -104,8 +104,9 @@ void tn_unpack_scalar(uint8_t *restrict codes, const uint8_t *restrict packed, s
 }
 
 void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
-                      unsigned keep, unsigned of)
+                      const tn_decode_groups *groups)
 {
+    const unsigned keep = groups->keep, of = groups->of;
     for (size_t g = 0; g < n; g += of, slots += keep) {
         unsigned used = 0;
         for (size_t i = g; i < n && i < g + of; i++)
@@ -113,15 +114,9 @@ void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint
     }
 }
 
-static void copy(float *restrict y, const float *restrict x, size_t n)
-{
-    memcpy(y, x, n * sizeof *y);
-}
-
 /* --- the table ------------------------------------------------------------- */
 
 void tn_decode_kernels_init_scalar(tn_decode_kernels *k)
 {
-    *k = (tn_decode_kernels){ .decode = DECODERS, .unpack = tn_unpack_scalar, .expand = tn_expand_scalar,
-                              .stream = copy };
+    *k = (tn_decode_kernels){ .decode = DECODERS, .unpack = tn_unpack_scalar, .expand = tn_expand_scalar };
 }

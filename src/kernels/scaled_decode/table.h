@@ -57,9 +57,17 @@ typedef struct tn_decode_levels {
     const int32_t *zero;        /* UINT: code - zero is an int32_t */
     const float   *shift;       /* SHIFTED */
     const uint8_t *mapping;     /* CODEBOOK */
+    bool           stream;      /* values are aligned to TN_DECODE_ALIGN and may go past the caches; then
+                                 * call tn_stream_fence() */
 } tn_decode_levels;
 
-enum { TN_DECODE_SPARE = 64 };
+enum { TN_DECODE_SPARE = 64, TN_DECODE_ALIGN = 16 };
+
+/* N:M sparsity: each group of `of` values has `keep` slots.  `stream`: as of levels. */
+typedef struct tn_decode_groups {
+    unsigned keep, of;
+    bool     stream;
+} tn_decode_groups;
 
 /* n codes of one, two or four bytes each. */
 typedef void (*tn_decode_fn)(float *restrict y, const uint8_t *restrict codes, size_t n,
@@ -72,14 +80,12 @@ typedef struct tn_decode_kernels {
     /* Packed codes of 1 to 7 bits, the first on a byte, into bytes; TN_DECODE_SPARE more may be written. */
     void (*unpack)(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits);
 
-    /* Expands N:M sparsity to n values in groups of `of`.  Each group has `keep` slots.  Values with a bit in
-     * the mask take the slots in order; others, and those without a slot, are 0.  The last group may be
-     * incomplete.  TN_DECODE_SPARE more slots can be read. */
+    /* Expands N:M sparsity to n values.  Values with a bit in the mask take the slots of their group in
+     * order; others, and those without a slot, are 0.  The last group may be incomplete.  TN_DECODE_SPARE
+     * more slots can be read. */
     void (*expand)(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
-                   unsigned keep, unsigned of);
+                   const tn_decode_groups *groups);
 
-    /* Copies whole cache lines past the caches, see tn_stream_fence(); both are aligned to 64. */
-    void (*stream)(float *restrict y, const float *restrict x, size_t n);
     bool ordinary;              /* ordinary stores are faster, however large the result is */
 } tn_decode_kernels;
 
@@ -115,7 +121,7 @@ void tn_scaled_decode_with(const tn_decode_kernels *k, const struct tn_scaled_pl
 /* The scalar level, which the others use for remaining elements. */
 void tn_unpack_scalar(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits);
 void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
-                      unsigned keep, unsigned of);
+                      const tn_decode_groups *groups);
 
 /* Whether each group of a mask of 64 values has `keep` bits. */
 static inline bool tn_mask_is_full(uint64_t mask, unsigned keep, unsigned of)

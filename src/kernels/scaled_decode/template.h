@@ -4,7 +4,8 @@
  * level (kernels/avx2.h) and defines
  *
  *   words(p, width)    LANES codes of 2^width bytes, widened
- *   floats(p), put(p, v)   loads and stores
+ *   floats(p)          loads
+ *   put(p, v, stream)  stores; `stream`: past the caches, p is aligned to 16
  *   every_f(x), every_u(n)     the same in every lane
  *   below(a, b), equal(a, b)   lanes where a < b, as signed integers, or a == b
  *   pick(m, a, b)      a in the lanes of m, else b
@@ -15,8 +16,8 @@
  *   eights(p, k)       group k[0] of 8 floats, then group k[1] and so on
  *   gather(p, index)   floats of a table
  *   halves_x86.h, widen_halves(v, h)       HALVES float16 as floats
- *   expand_word(y, slots, mask, step)  expands 64 elements with a full mask; `step` slots per 16 elements
- *   UNPACK, stream     see tn_decode_kernels; k->unpack keeps what a lower level has */
+ *   expand_word(y, slots, mask, step, stream)  expands 64 elements with a full mask; `step` slots per 16
+ *   UNPACK             see tn_decode_kernels; k->unpack keeps what a lower level has */
 #include "kernels/scaled_decode/table.h"
 
 enum {
@@ -183,8 +184,10 @@ INLINE void decode_coarse(float *restrict y, const uint8_t *restrict codes, size
     for (size_t i = 0, at = 0; i < n; at++) {
         size_t end = l->each < n - i ? i + l->each : n;
         const level one = one_level(&none, l, at, c, f.kind);
-        for (; i < end; i += LANES)
-            put(y + i, values_of(words(codes + (i << f.width), f.width), &one, c, f.kind, true));
+        for (; i < end; i += LANES) {
+            fetch_ahead(codes + (i << f.width));
+            put(y + i, values_of(words(codes + (i << f.width), f.width), &one, c, f.kind, true), l->stream);
+        }
     }
 }
 
@@ -197,7 +200,8 @@ INLINE void decode_fine(float *restrict y, const uint8_t *restrict codes, size_t
     size_t step = LANES / l->each;
     for (size_t i = 0, at = 0; i < n; i += LANES, at += step) {
         const level many = many_levels(&none, l, at, index, c, f.kind);
-        put(y + i, values_of(words(codes + (i << f.width), f.width), &many, c, f.kind, false));
+        fetch_ahead(codes + (i << f.width));
+        put(y + i, values_of(words(codes + (i << f.width), f.width), &many, c, f.kind, false), l->stream);
     }
 }
 
@@ -240,6 +244,7 @@ INLINE void decode(float *restrict y, const uint8_t *restrict codes, size_t n, c
         tn_decode_levels last = levels_from(&l, whole / l.each);
         if (rest <= last.each)                  /* one level, which may have any number of codes */
             last.each = LANES;
+        last.stream = false;
         memset(in, FILLER, sizeof in);
         memcpy(in, codes + (whole << f.width), rest << f.width);
         decode_whole(out, in, LANES, &c, &last, f);
@@ -250,8 +255,10 @@ INLINE void decode(float *restrict y, const uint8_t *restrict codes, size_t n, c
 /* ---- N:M sparsity ---- */
 
 static void expand(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
-                   unsigned keep, unsigned of)
+                   const tn_decode_groups *groups)
 {
+    const unsigned keep = groups->keep, of = groups->of;
+    const bool stream = groups->stream;
     const size_t step = 16 / of * keep;
     size_t i = 0;
     for (; n - i >= 64; i += 64) {
@@ -259,11 +266,11 @@ static void expand(float *restrict y, const float *restrict slots, const uint8_t
         memcpy(&word, mask + i / 8, sizeof word);
         const float *from = slots + i / of * keep;
         if (tn_mask_is_full(word, keep, of))
-            expand_word(y + i, from, word, step);
+            expand_word(y + i, from, word, step, stream);
         else
-            tn_expand_scalar(y + i, from, mask + i / 8, 64, keep, of);
+            tn_expand_scalar(y + i, from, mask + i / 8, 64, groups);
     }
-    tn_expand_scalar(y + i, slots + i / of * keep, mask + i / 8, n - i, keep, of);
+    tn_expand_scalar(y + i, slots + i / of * keep, mask + i / 8, n - i, groups);
 }
 
 /* ---- the table ---- */
@@ -292,10 +299,11 @@ INLINE size_t decode_halves(float *restrict y, const uint8_t *restrict codes, si
         const vf scale = every_f(l->scale[at]);
         for (; i < end; i += HALVES) {
             vf v[HALVES / LANES];
+            fetch_ahead(codes + i);
             widen_halves(v, halves_of(codes + i, &h));
             for (unsigned k = 0; k < HALVES / LANES; k++) {
                 v[k] = v[k] * base * scale;
-                put(y + i + k * LANES, (vf)pick(nans(v[k]), every_u(QUIET), (vu)v[k]));
+                put(y + i + k * LANES, (vf)pick(nans(v[k]), every_u(QUIET), (vu)v[k]), l->stream);
             }
         }
     }
@@ -340,6 +348,6 @@ static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n,
 
 void LEVEL(tn_decode_kernels_init)(tn_decode_kernels *k)
 {
-    *k = (tn_decode_kernels){ .decode = DECODERS, .unpack = UNPACK, .expand = expand, .stream = stream };
+    *k = (tn_decode_kernels){ .decode = DECODERS, .unpack = UNPACK, .expand = expand };
     k->decode[TN_DECODE_TOPPED][0] = topped_by_halves;
 }

@@ -25,6 +25,7 @@ static void unpack(uint8_t *restrict codes, const uint8_t *restrict packed, size
     const picker p = picker_of(bits);
     for (size_t i = 0; i < n; i += 64) {
         size_t left_over = (size_t)tn_packed_bytes(n - i < 64 ? n - i : 64, bits);
+        fetch_ahead(packed + i / 8 * bits);
         __m512i some = _mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - left_over), packed + i / 8 * bits);
         some = _mm512_multishift_epi64_epi8(p.places, _mm512_permutexvar_epi8(p.bytes, some));
         _mm512_storeu_si512(codes + i, _mm512_and_si512(some, p.ones));

@@ -18,15 +18,15 @@ static inline vi pick(vi a, vi b, vi x, vi y)
     return (vi)_mm256_blendv_epi8((__m256i)y, (__m256i)x, _mm256_cmpgt_epi32((__m256i)a, (__m256i)b));
 }
 
-static inline void put8(uint8_t *p, const vu v[4])
+static inline void put8(uint8_t *p, const vu v[4], bool stream)
 {
-    _mm256_storeu_si256((void *)p, (__m256i)narrow8(v));
+    put_vector(p, (__m256i)narrow8(v), stream);
 }
 
-static inline void put16(uint8_t *p, const vu v[4])
+static inline void put16(uint8_t *p, const vu v[4], bool stream)
 {
-    _mm256_storeu_si256((void *)p, (__m256i)narrow16(v[0], v[1]));
-    _mm256_storeu_si256((void *)(p + sizeof(vu)), (__m256i)narrow16(v[2], v[3]));
+    put_vector(p, (__m256i)narrow16(v[0], v[1]), stream);
+    put_vector(p + sizeof(vu), (__m256i)narrow16(v[2], v[3]), stream);
 }
 
 static inline uint64_t squeeze(uint64_t w, unsigned bits)

@@ -24,15 +24,15 @@ static inline vf smaller(vf x, vf limit)
     return (vf)_mm512_range_ps((__m512)x, (__m512)limit, NO_SIGN << 2 | LEAST_MAGNITUDE);
 }
 
-static inline void put8(uint8_t *p, const vu v[4])
+static inline void put8(uint8_t *p, const vu v[4], bool stream)
 {
-    _mm512_storeu_si512(p, (__m512i)narrow8(v));
+    put_vector(p, (__m512i)narrow8(v), stream);
 }
 
-static inline void put16(uint8_t *p, const vu v[4])
+static inline void put16(uint8_t *p, const vu v[4], bool stream)
 {
-    _mm512_storeu_si512(p, (__m512i)narrow16(v[0], v[1]));
-    _mm512_storeu_si512(p + sizeof(vu), (__m512i)narrow16(v[2], v[3]));
+    put_vector(p, (__m512i)narrow16(v[0], v[1]), stream);
+    put_vector(p + sizeof(vu), (__m512i)narrow16(v[2], v[3]), stream);
 }
 
 static inline uint64_t squeeze(uint64_t w, unsigned bits)

@@ -32,14 +32,16 @@ static inline vi nearest(vf v)
     return (vi)(v + magic) - (vi)((vf){ 0 } + magic);
 }
 
-static inline void put8(uint8_t *p, const vu v[4])
+static inline void put8(uint8_t *p, const vu v[4], bool stream)
 {
+    (void)stream;
     for (unsigned i = 0; i < 4 * LANES; i++)
         p[i] = (uint8_t)v[i / LANES][i % LANES];
 }
 
-static inline void put16(uint8_t *p, const vu v[4])
+static inline void put16(uint8_t *p, const vu v[4], bool stream)
 {
+    (void)stream;
     for (unsigned i = 0; i < 4 * LANES; i++) {
         uint16_t code = (uint16_t)v[i / LANES][i % LANES];
         __builtin_memcpy(p + 2 * i, &code, sizeof code);

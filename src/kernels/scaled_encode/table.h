@@ -11,6 +11,7 @@
 
 enum {
     TN_ENCODE_SLACK = 16,
+    TN_ENCODE_ALIGN = 16,       /* bytes */
     TN_ENCODE_BLOCK = 4096      /* values that a caller encodes at a time: they stay in the L1 cache */
 };
 
@@ -74,6 +75,8 @@ typedef enum tn_codes_kind {
 
 /* Values of consecutive tiles. */
 typedef struct tn_codes_run {
+    bool           stream;      /* codes are aligned to TN_ENCODE_ALIGN and may go past the caches; then call
+                                 * tn_stream_fence() */
     size_t         ahead;       /* how far from a value is what is encoded next, to prefetch it; 0: a block */
     size_t         size;        /* of a tile: a power of two, or not less than n */
     const float   *factor;      /* one per tile, as of tn_tile_scales */

@@ -9,7 +9,7 @@
  *   smaller(x, limit)  |x| or the limit, which is positive
  *   FUSED              whether fused(a, b, c) is a * b + c, rounded once
  *   spread(v, order)   lane order[i] of v in lane i
- *   put8(p, v), put16(p, v)    the low bytes or halves of 4 vectors, which hold no more
+ *   put8(p, v, stream), put16(p, v, stream)    the low bytes or halves of 4 vectors, which hold no more
  *   squeeze(w, bits)   packs the low bits of each of 8 bytes
  *   put_fours(p, codes)        packs 8 * LANES bytes of 4 bits
  *   put_sixes(p, codes)        packs 4 * LANES bytes of 6 bits
@@ -428,15 +428,15 @@ INLINE vu code_of(vf x, size_t vector, const tn_codes_run *r, const places *at, 
 }
 
 INLINE void put_codes(uint8_t *dst, const float *x, size_t vector, const tn_codes_run *r, const places *at,
-                      const family y)
+                      const family y, bool stream)
 {
     vu codes[4];
     for (unsigned k = 0; k < 4; k++)
         codes[k] = code_of(floats(x + k * LANES), vector + k, r, at, y);
     if (y.wide)
-        put16(dst, codes);
+        put16(dst, codes, stream);
     else
-        put8(dst, codes);
+        put8(dst, codes, stream);
 }
 
 INLINE void put_all(uint8_t *dst, const float *x, size_t n, const tn_codes_run *run, const places *at,
@@ -447,14 +447,14 @@ INLINE void put_all(uint8_t *dst, const float *x, size_t n, const tn_codes_run *
     for (; n - i >= GROUP; i += GROUP) {
         for (unsigned k = 0; k < GROUP * sizeof *x; k += TN_LINE)
             fetch_next(x, n, ahead, i * sizeof *x + k);
-        put_codes(dst + each * i, x + i, i / LANES, &own, at, y);
+        put_codes(dst + each * i, x + i, i / LANES, &own, at, y, own.stream);
     }
     if (i == n)
         return;
     float rest[GROUP] = { 0 };
     uint8_t codes[GROUP * 2];
     memcpy(rest, x + i, (n - i) * sizeof *x);
-    put_codes(codes, rest, i / LANES, &own, at, y);
+    put_codes(codes, rest, i / LANES, &own, at, y, false);
     memcpy(dst + each * i, codes, each * (n - i));
 }
 
