@@ -527,6 +527,16 @@ static void set_trials(tn_scale_tally *t, uint64_t i)
     s->tried = s->trials;
 }
 
+/* The first trials clip no value, unless a percentile is wanted or a scale is the largest power of two. */
+static void limit_trials(tn_scale_tally *t)
+{
+    bool clips = t->wants > 0;
+    for (uint64_t i = 0; i < t->index.count && t->affine.power; i++)
+        clips |= !(t->trials.scale[i] < 0x1p127f);
+    if (!clips && t->index.count)
+        tn_scale_trials_limit(&t->trials, t->elements / t->index.count, t->affine.power);
+}
+
 /* Runs after the passes over the range. */
 static void begin_trials(tn_scale_tally *t)
 {
@@ -538,6 +548,7 @@ static void begin_trials(tn_scale_tally *t)
         else
             set_trials(t, i);
     }
+    limit_trials(t);
     tn_fenv_leave(&callers);
 }
 

@@ -39,6 +39,7 @@ static tn_dtype container_of(const tn_affine *a)
 void tn_scale_trials_restart(tn_scale_trials *s)
 {
     s->tried = 1;
+    s->most = UINT64_MAX;
     for (size_t i = 0; i < s->items; i++)
         s->scale[i] = 1;
     if (s->zero)
@@ -107,14 +108,30 @@ static int power_for(const tn_scale_trials *s, float low, float high)
     return n;
 }
 
+/* The most that the error of an element can be in the first trial, which clips none: half a step, or a step
+ * if rounding is not to nearest.  Quotients that are rounded and zero points need more. */
+static uint64_t most_of_each(const tn_scale_trials *s, bool exact)
+{
+    bool nearest = s->plan.rules.round <= TN_ROUND_HALF_UP && s->plan.arithmetic != TN_ARITH_MLI;
+    if (exact)
+        return UINT64_C(1) << (nearest ? 22 : 24);
+    return UINT64_C(1) << (nearest && !s->zero ? 23 : 26);
+}
+
+void tn_scale_trials_limit(tn_scale_trials *s, uint64_t elements, bool exact)
+{
+    const uint64_t each = most_of_each(s, exact);
+    if (elements < UINT64_MAX / each)
+        s->most = elements * each;
+}
+
 /* How many trials of a scale can be the best.  In the first trial the error of each
  * element is at most half a step, or a step if rounding is not to nearest.  A trial in
  * which the error of `low` or `high` alone is larger than all these together is worse,
  * and so are the trials after it. */
 static unsigned trials_for(const tn_scale_trials *s, float low, float high, int n, uint64_t elements)
 {
-    bool nearest = s->plan.rules.round <= TN_ROUND_HALF_UP && s->plan.arithmetic != TN_ARITH_MLI;
-    double most = (double)elements * (nearest ? 0x1p22 : 0x1p24), unit = unit_of(ldexpf(1, -n));
+    double most = (double)elements * (double)most_of_each(s, true), unit = unit_of(ldexpf(1, -n));
     unsigned k = 1;
     for (; k < s->trials && n + (int)k <= TN_POWER_MOST; k++) {
         double step = ldexp(1, -n - (int)k);
@@ -141,6 +158,7 @@ void tn_scale_trials_follow(tn_scale_trials *s, const tn_scale_trials *all)
 {
     size_t items = (size_t)s->plan.index.count * s->trials;
     s->tried = all->tried;
+    s->most = all->most;
     memcpy(s->scale, all->scale, items * sizeof *s->scale);
     if (s->zero)
         memcpy(s->zero, all->zero, items * sizeof *s->zero);
@@ -173,6 +191,12 @@ static tn_squares_fn squares_of(const tn_scale_trials *s)
     }
 }
 
+/* Whether n elements are all of one scale, and the errors of trial k were too large before. */
+static bool is_given_up(const tn_scale_trials *s, unsigned k, tn_scale_walk at, size_t n)
+{
+    return at.left >= n && s->sum[k * s->plan.index.count + at.scale] > s->most;
+}
+
 /* At most BLOCK finite elements. */
 static void try_block(tn_scale_trials *s, const uint8_t *floats, uint64_t first, size_t n)
 {
@@ -182,6 +206,8 @@ static void try_block(tn_scale_trials *s, const uint8_t *floats, uint64_t first,
     tn_squares_fn squares = squares_of(s);
     for (unsigned k = 0; k < s->tried; k++) {
         tn_scale_walk at = tn_scale_walk_at(s->plan.index, first);
+        if (is_given_up(s, k, at, n))
+            continue;
         s->plan.scale = s->scale + k * count;
         s->plan.zero = s->zero ? s->zero + k * count : NULL;
         tn_affine_encode(&s->plan, codes, floats, n, first, 0, NULL, NULL);         /* never fails */

@@ -24,6 +24,7 @@ typedef struct tn_scale_trials {
     float        *scale;        /* [trials][count]; the first row is the result */
     int32_t      *zero;         /* [trials][count]; NULL: symmetric codes */
     uint64_t     *sum;          /* [trials][count]: squared errors */
+    uint64_t      most;         /* a larger sum is not the least of its scale; UINT64_MAX: unknown */
 } tn_scale_trials;
 
 /* Trials per scale; 0: the scale follows from the range. */
@@ -43,6 +44,10 @@ void      tn_scale_trials_free(tn_scale_trials *trials);
  * does not clip `low` and `high`.  `elements`: at most this many values, all within low
  * and high; UINT64_MAX: unknown. */
 void tn_scale_trials_powers(tn_scale_trials *trials, uint64_t i, float low, float high, uint64_t elements);
+
+/* Tells that the first trial clips none of the `elements` values of a scale: trials that are worse than it
+ * can be are given up early.  `exact`: quotients are exact, since scales are powers of two. */
+void tn_scale_trials_limit(tn_scale_trials *trials, uint64_t elements, bool exact);
 
 /* Starts the trials of another thread with the scales of `all`. */
 void tn_scale_trials_follow(tn_scale_trials *trials, const tn_scale_trials *all);

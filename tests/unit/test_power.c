@@ -18,7 +18,7 @@
 __extension__ typedef unsigned __int128 wide;
 
 static const tn_dtype types[] = { TN_INT8, TN_INT16, TN_INT32, TN_INT4, TN_INT2 };
-enum { TYPES = sizeof types / sizeof types[0], MOST = 1500 };
+enum { TYPES = sizeof types / sizeof types[0], MOST = 6000, FEW = 1500 };
 
 /* Numbers near one size, some far away, some on a grid, and some that do not count. */
 static void make_floats(float *x, size_t n)
@@ -262,17 +262,17 @@ static double error_by(const float *x, int64_t n, float scale)
 
 static void one_far_value_is_cut_when_that_is_the_least_error(void)
 {
-    static float x[MOST];
-    for (size_t i = 0; i < MOST; i++)
+    static float x[FEW];
+    for (size_t i = 0; i < FEW; i++)
         x[i] = (float)(uniform() * 2 - 1);
     x[77] = 5;
-    float power = choose(TN_INT8, x, MOST, TN_SCALE_MAX), least = choose(TN_INT8, x, MOST, TN_SCALE_MSE);
+    float power = choose(TN_INT8, x, FEW, TN_SCALE_MAX), least = choose(TN_INT8, x, FEW, TN_SCALE_MSE);
     CHECK(power == 0x1p-4f && least == power);          /* for so few, it is not */
     x[77] = 2.1f;
-    least = choose(TN_INT8, x, MOST, TN_SCALE_MSE);
-    CHECK(choose(TN_INT8, x, MOST, TN_SCALE_MAX) == 0x1p-5f && least == 0x1p-6f);
-    CHECK(error_by(x, MOST, least) < error_by(x, MOST, 0x1p-5f) &&
-          error_by(x, MOST, least) < error_by(x, MOST, 0x1p-7f));
+    least = choose(TN_INT8, x, FEW, TN_SCALE_MSE);
+    CHECK(choose(TN_INT8, x, FEW, TN_SCALE_MAX) == 0x1p-5f && least == 0x1p-6f);
+    CHECK(error_by(x, FEW, least) < error_by(x, FEW, 0x1p-5f) &&
+          error_by(x, FEW, least) < error_by(x, FEW, 0x1p-7f));
 }
 
 static void values_of_other_float_types_are_looked_at_as_float32(void)

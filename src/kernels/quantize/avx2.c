@@ -17,7 +17,26 @@ static inline vi u16(const void *p)        { return (vi)_mm256_cvtepu16_epi32(_m
 static inline vd every_d(double x)         { return (vd)_mm256_set1_pd(x); }
 static inline vd least_d(vd a, vd b)       { return (vd)_mm256_min_pd((__m256d)a, (__m256d)b); }
 static inline vd floors(vd v)              { return (vd)_mm256_floor_pd((__m256d)v); }
-static inline double total(vd v)           { return v[0] + v[1] + v[2] + v[3]; }
+
+/* Sums of doubles are exact below 2^53, so upper and lower bits are added separately. */
+typedef struct wide_sum {
+    vd high, low;
+} wide_sum;
+
+static inline void add_whole(wide_sum *s, vd v)
+{
+    vd whole = floors(v), upper = floors(whole * every_d(0x1p-26));
+    s->high += upper;
+    s->low += whole - upper * every_d(0x1p26);
+}
+
+static inline uint64_t total(const wide_sum *s)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += ((uint64_t)s->high[i] << 26) + (uint64_t)s->low[i];
+    return sum;
+}
 
 static inline vd double_f(vf v, int k)
 {
@@ -67,18 +86,21 @@ static inline __m256i low_halves(vi a, vi b)
     return _mm256_packus_epi32(_mm256_and_si256((__m256i)a, half), _mm256_and_si256((__m256i)b, half));
 }
 
+/* Parts of a line are slower to stream than to store. */
 static inline void put8(uint8_t *p, const vi v[4], bool stream)
 {
+    (void)stream;
     const __m256i byte = _mm256_set1_epi16(255), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     __m256i low = _mm256_and_si256(_mm256_packs_epi32((__m256i)v[0], (__m256i)v[1]), byte);
     __m256i high = _mm256_and_si256(_mm256_packs_epi32((__m256i)v[2], (__m256i)v[3]), byte);
-    put_vector(p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order), stream);
+    _mm256_storeu_si256((void *)p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order));
 }
 
 static inline void put16(uint8_t *p, const vi v[4], bool stream)
 {
-    put_vector(p, _mm256_permute4x64_epi64(low_halves(v[0], v[1]), 0xd8), stream);
-    put_vector(p + 32, _mm256_permute4x64_epi64(low_halves(v[2], v[3]), 0xd8), stream);
+    (void)stream;
+    _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(low_halves(v[0], v[1]), 0xd8));
+    _mm256_storeu_si256((void *)(p + 32), _mm256_permute4x64_epi64(low_halves(v[2], v[3]), 0xd8));
 }
 
 #include "kernels/quantize/template.h"

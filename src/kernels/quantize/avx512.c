@@ -16,8 +16,20 @@ static inline vi u16(const void *p)        { return (vi)_mm512_cvtepu16_epi32(_m
 
 static inline vd every_d(double x)         { return (vd)_mm512_set1_pd(x); }
 static inline vd least_d(vd a, vd b)       { return (vd)_mm512_min_pd((__m512d)a, (__m512d)b); }
-static inline vd floors(vd v)              { return (vd)_mm512_floor_pd((__m512d)v); }
-static inline double total(vd v)           { return _mm512_reduce_add_pd((__m512d)v); }
+
+typedef struct wide_sum {
+    __m512i lanes;
+} wide_sum;
+
+static inline void add_whole(wide_sum *s, vd v)
+{
+    s->lanes = _mm512_add_epi64(s->lanes, _mm512_cvttpd_epi64((__m512d)v));
+}
+
+static inline uint64_t total(const wide_sum *s)
+{
+    return (uint64_t)_mm512_reduce_add_epi64(s->lanes);
+}
 
 static inline vd double_f(vf v, int k)
 {

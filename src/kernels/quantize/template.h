@@ -15,7 +15,8 @@
  *   put8(p, v, stream), put16(p, v, stream)    the low bytes or halves of 4 vectors; for bytes they fit
  *                      int16_t; `stream`: past the caches, p is aligned to 16
  *   vd                 vectors of half as many doubles
- *   every_d(x), least_d(a, b), floors(v), total(v)
+ *   every_d(x), least_d(a, b)
+ *   add_whole(&s, v), total(&s)    a wide_sum of at most 2^10 doubles of 0 to 2^53, rounded down
  *   double_f(v, k), double_i(v, k)     half k of the lanes
  *   put_f(p, v, stream)    `stream`: past the cache, and p is aligned to a line
  *
@@ -192,7 +193,7 @@ static bool quantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_
 {
     size_t whole = n / GROUP * GROUP;
     tn_quant_run own = *run;
-    own.stream = run->stream && (uintptr_t)dst % 16 == 0;
+    own.stream = run->stream && !run->each && (uintptr_t)dst % 16 == 0;
     bool nan = quantize_whole(dst, src, whole, &own, size);
     if (whole < n) {
         tn_quant_run rest = run_from(run, whole);
@@ -347,23 +348,19 @@ static void range_each(float *restrict low, float *restrict high, const void *re
 
 /* ---- errors ---- */
 
-/* Sums of doubles are exact below 2^53, so the upper and the lower bits of squares are added separately. */
 INLINE uint64_t squares(const uint8_t *codes, const uint8_t *src, size_t n, double step, double unit,
                         code_type type)
 {
-    vd high = every_d(0), low = every_d(0);
+    wide_sum sum = { 0 };
     for (size_t i = 0; i < n; i += LANES) {
         vi code = widen(codes + (type == I8 ? i : 2 * i), type);
         vf x = floats(src + 4 * i);
         for (int k = 0; k < 2; k++) {
             vd error = double_i(code, k) * every_d(step) - double_f(x, k);
-            vd square = floors(least_d(error * error * every_d(unit), every_d(0x1p53)));
-            vd upper = floors(square * every_d(0x1p-26));
-            high += upper;
-            low += square - upper * every_d(0x1p26);
+            add_whole(&sum, least_d(error * error * every_d(unit), every_d(0x1p53)));
         }
     }
-    return ((uint64_t)total(high) << 26) + (uint64_t)total(low);
+    return total(&sum);
 }
 
 #define SQUARES(name, scalar, type, size)                                                             \
