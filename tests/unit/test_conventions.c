@@ -342,6 +342,32 @@ static void values_are_those_of_the_other_tool(void)
     CHECK(each_row(CASES "/values.tsv", check_values) == 73);
 }
 
+/* The entries of a golden case of GPTQ, asymmetric, with what AutoRound says of them. */
+static void check_packing(const char *name, const char *packing, const char *digest)
+{
+    char config[300], command[PATH_MAX + 300];
+    snprintf(command, sizeof command, "cp " CASES "/%s/model.safetensors %s/", name, folder);
+    CHECK(system(command) == 0);
+    snprintf(config, sizeof config, "{\"quantization_config\":{\"bits\":4,\"group_size\":%s,\"sym\":false,"
+             "\"quant_method\":\"auto-round\"%s}}", strstr(name, "g64") ? "64" : "32", packing);
+    put_file("config.json", config);
+    tn_file *f = open_file("model.safetensors");
+    const tn_tensor *t = tn_file_find(f, "model.layers.0.mlp.gate_proj.weight");
+    CHECK(t && t->scaling);
+    check_digest(f, t, TN_FLOAT32, digest);
+    tn_close(f);
+}
+
+static void zero_points_of_auto_round_are_as_its_packing_says(void)
+{
+    static const char first[] = "a46e86033a8fff4b90a34ecdecaa0e690f8b667d8ac797319dc2942bc287d446";
+    static const char second[] = "c532d3dedd32b1ce398c83b8bfb89efcd93334aaeac1ad7b27ed24f9916f964a";
+    check_packing("gptq_int4_g64_asym", "", first);
+    check_packing("gptq_int4_g64_asym", ",\"packing_format\":\"auto_round:auto_gptq\"", first);
+    check_packing("gptq_v2_int4_asym", ",\"packing_format\":\"auto_round:gptqmodel\"", second);
+    check_packing("gptq_v2_int4_asym", ",\"packing_format\":\"auto_round\"", second);
+}
+
 /* It multiplies what the layer is given: without it the values of the weight alone would be wrong. */
 static void a_scale_of_inputs_is_kept_beside_the_weight(void)
 {
@@ -856,6 +882,7 @@ int main(void)
         IN_FOLDER(a_missing_part_is_named),
         TEST(parts_in_several_files_belong_together),
         TEST(values_are_those_of_the_other_tool),
+        IN_FOLDER(zero_points_of_auto_round_are_as_its_packing_says),
         IN_FOLDER(a_scale_of_inputs_is_kept_beside_the_weight),
         IN_FOLDER(int8_may_have_zero_points),
         IN_FOLDER(packed_experts_have_a_dimension_of_their_own),

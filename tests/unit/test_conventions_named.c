@@ -55,23 +55,30 @@ static void what_is_not_decoded_is_named(void)
     }
 }
 
-/* The weight of a golden case, beside a configuration that names another method. */
-static void check_contradiction(const char *name, const char *method, const char *convention)
+/* Casts the weight of a golden case, beside a configuration that names a method. */
+static tn_status cast_with(const char *name, const char *method, tn_error *err)
 {
     char config[200], command[PATH_MAX + 300];
     const tn_rule cast = { "cast", "bf16" };
     const tn_convert_options o = { .size = sizeof o, .rules = &cast, .nrules = 1 };
-    tn_error err = { .text = "" };
     snprintf(command, sizeof command, "cp " TEST_GOLDEN "/conventions/%s/model.safetensors %s/", name, folder);
     CHECK(system(command) == 0);
     snprintf(config, sizeof config, "{\"quantization_config\":{\"quant_method\":\"%s\",\"bits\":4,"
              "\"group_size\":64}}", method);
     put_file("config.json", config);
     tn_file *f = open_file("model.safetensors");
-    tn_status status = tn_convert(f, in_folder("out.safetensors").text, &o, NULL, &err);
+    tn_status status = tn_convert(f, in_folder("out.safetensors").text, &o, NULL, err);
+    tn_close(f);
+    unlink(in_folder("out.safetensors").text);
+    return status;
+}
+
+static void check_contradiction(const char *name, const char *method, const char *convention)
+{
+    tn_error err = { .text = "" };
+    tn_status status = cast_with(name, method, &err);
     if (status != TN_ERR_UNSUPPORTED || !strstr(err.text, convention) || !strstr(err.text, method))
         fail_msg("%s with %s: %d: %s", name, method, (int)status, err.text);
-    tn_close(f);
 }
 
 static void a_configuration_of_another_method_contradicts_the_entries(void)
@@ -84,6 +91,15 @@ static void a_configuration_of_another_method_contradicts_the_entries(void)
     check_contradiction("bnb_nf4", "quark", "NF4 (bitsandbytes)");
     check_contradiction("mlx_4bit_g64", "fp8", "affine (MLX)");
     check_contradiction("gptoss_mxfp4", "gptq", "MXFP4 (gpt-oss)");
+    check_contradiction("ct_mxfp4", "auto-round", "MXFP4 (compressed-tensors)");
+}
+
+static void auto_round_has_the_entries_of_others(void)
+{
+    CHECK(cast_with("ct_nvfp4", "auto-round", NULL) == TN_OK);
+    CHECK(cast_with("fp8_block128", "auto-round", NULL) == TN_OK);
+    CHECK(cast_with("gptq_int4_g64_asym", "auto-round", NULL) == TN_OK);
+    CHECK(cast_with("awq_gemm_g64", "auto-round", NULL) == TN_OK);
 }
 
 int main(void)
@@ -91,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(what_is_not_decoded_is_named),
         IN_FOLDER(a_configuration_of_another_method_contradicts_the_entries),
+        IN_FOLDER(auto_round_has_the_entries_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

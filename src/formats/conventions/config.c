@@ -162,6 +162,12 @@ static void take_module(tn_json *j, tn_text name, reading *r)
         r->modules[r->nmodules++] = m;
 }
 
+/* Layouts of AutoRound that have the entries of GPTQ and store zero points as they are. */
+static bool is_packed_as_gptq_v2(tn_text format)
+{
+    return tn_text_is(format, "auto_round") || tn_text_is(format, "auto_round:gptqmodel");
+}
+
 static void take_setting(tn_json *j, tn_text key, void *context)
 {
     reading *r = context;
@@ -182,6 +188,8 @@ static void take_setting(tn_json *j, tn_text key, void *context)
         c->is_reordered = read_flag(j);
     else if (tn_text_is(key, "checkpoint_format"))
         c->is_gptq_v2 = tn_text_is(read_word(j), "gptq_v2");
+    else if (tn_text_is(key, "packing_format"))
+        c->is_gptq_v2 = is_packed_as_gptq_v2(read_word(j));
     else if (tn_text_is(key, "linear_class"))
         c->is_auto_bit_linear = tn_text_is(read_word(j), "autobitlinear");
     else if (tn_text_is(key, "weight_block_size"))

@@ -70,7 +70,8 @@ typedef struct tn_quant_config {
     tn_dtype    dtype;          /* of the model; TN_UNKNOWN: not said */
     uint32_t    bits, group;    /* 0: not said, or not the same for all modules */
     uint32_t    block[2];       /* rows and columns that share a scale; 0: not said */
-    bool        is_symmetric, is_gptq_v2, is_reordered;     /* sym, checkpoint_format, desc_act of GPTQ */
+    bool        is_symmetric, is_reordered;     /* sym, desc_act of GPTQ */
+    bool        is_gptq_v2;     /* zero points are stored as they are: checkpoint_format, packing_format */
     bool        is_asymmetric, has_actorder;    /* of all groups of compressed-tensors */
     bool        is_auto_bit_linear;     /* linear_class of BitNet */
     const tn_quant_module *modules;     /* by name */

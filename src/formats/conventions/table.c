@@ -62,7 +62,8 @@ static const tn_convention conventions[] = {    /* of several that fit the first
         { "_weight_scale_2", FLOAT, NEEDED, 0 } }, NULL, tn_unpack_nvfp4, "modelopt" },
     { "NVFP4 (compressed-tensors)", NULL, 0,
       { { ".weight_packed", U8, SIGN, 2 }, SCALE(F8), { ".weight_global_scale", FLOAT, NEEDED, 0 } },
-      NULL, tn_unpack_nvfp4, "compressed-tensors" },
+      NULL, tn_unpack_nvfp4, "compressed-tensors auto-round" },
+    /* AutoRound has integers (mx_int) in the same entries */
     { "MXFP4 (compressed-tensors)", NULL, 0,
       { { ".weight_packed", U8, SIGN, 2 }, SCALE(U8 | E8M0) }, NULL, tn_unpack_mxfp4, "compressed-tensors" },
     { "FP4 (compressed-tensors)", NULL, 0,
@@ -96,7 +97,7 @@ static const tn_convention conventions[] = {    /* of several that fit the first
     { "FP8 with scales", NULL, 0, { WEIGHT(F8), SCALE(FLOAT) }, NULL, tn_unpack_fp8, NULL },
     { "block FP8 (DeepSeek)", NULL, 1,
       { { ".weight_scale_inv", FLOAT | E8M0 | U8, SIGN, 0 }, { ".weight", F8, NEEDED, 2 } },
-      NULL, tn_unpack_fp8, "fp8 mxfp8 modelopt quark" },
+      NULL, tn_unpack_fp8, "fp8 mxfp8 modelopt quark auto-round" },
     { "block FP8 (DeepSeek)", NULL, 1,  /* merged experts */
       { { "_scale_inv", FLOAT | E8M0 | U8, SIGN, 0 }, { "", F8, SIGN, 2 } },
       NULL, tn_unpack_fp8, "fp8 mxfp8 modelopt quark" },
