@@ -492,6 +492,22 @@ static void hqq_has_ten_codes_of_three_bits_a_word(void)
                            &data, 84), "hqq:uint3|float32_float32_t8", expected, 32);
 }
 
+/* Codes of 2 bits in groups of 16: qweight has as many rows as scales, as in AWQ (gemv). */
+static void groups_of_gptq_may_be_small(void)
+{
+    static const char header[] =
+        "{\"a.qweight\":{\"dtype\":\"I32\",\"shape\":[2,32],\"data_offsets\":[0,256]},"
+        "\"a.qzeros\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[256,272]},"
+        "\"a.scales\":{\"dtype\":\"F16\",\"shape\":[2,32],\"data_offsets\":[272,400]}}";
+    static const uint8_t zeros[400];
+    tn_file *f = make_model("{\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":2,\"group_size\":16}}",
+                            header, zeros, sizeof zeros);
+    const tn_tensor *t = tn_file_find(f, "a.weight");
+    assert_string_equal(tn_file_convention(f, t), "GPTQ");
+    CHECK(t->rank == 2 && t->shape[0] == 32 && t->shape[1] == 32);
+    tn_close(f);
+}
+
 static void bitnet_may_divide_by_its_scale(void)
 {
     static const struct { float scale; uint8_t code[8]; } data = { 3, { 0xe4, 0xe4, 0, 0, 0x55, 0x55, 0xff, 0xaa } };
@@ -888,6 +904,7 @@ int main(void)
         IN_FOLDER(packed_experts_have_a_dimension_of_their_own),
         IN_FOLDER(old_zero_points_do_not_cross_words),
         IN_FOLDER(hqq_has_ten_codes_of_three_bits_a_word),
+        IN_FOLDER(groups_of_gptq_may_be_small),
         IN_FOLDER(bitnet_may_divide_by_its_scale),
         IN_FOLDER(masks_have_two_of_four_bits),
         IN_FOLDER(codes_become_blocks_by_moving_bits_or_not_at_all),

@@ -26,10 +26,12 @@ static bool fits_awq_gemm(const tn_tensor *const *parts)
            parts[1]->shape[1] % 8 == 0;
 }
 
-/* A row of scales for each row of qweight. */
+/* A row of scales for each row of qweight, eight of them for each word of zero points, and no groups of columns
+ * (g_idx): GPTQ may have as many rows of both. */
 static bool fits_awq_gemv(const tn_tensor *const *parts)
 {
-    return are_matrices(parts) && parts[0]->shape[0] == parts[1]->shape[0];
+    return are_matrices(parts) && parts[2]->rank == 2 && !parts[3] &&
+           parts[0]->shape[0] == parts[1]->shape[0] && parts[1]->shape[1] / 8 == parts[2]->shape[1];
 }
 
 /* Words of 32 bits for each scale. */
@@ -121,8 +123,8 @@ static const tn_convention conventions[] = {    /* of several that fit the first
       { { ".qweight", I32, SIGN, 2 }, { ".scales", FLOAT, SIGN, 0 }, { ".qzeros", I32, NEEDED, 0 } },
       fits_awq_gemm, tn_unpack_awq, "awq auto-round gptq" },
     { "AWQ (gemv)", NULL, 0,
-      { { ".qweight", I32, SIGN, 2 }, { ".scales", FLOAT, SIGN, 0 }, { ".qzeros", I32, NEEDED, 0 } },
-      fits_awq_gemv, tn_unpack_awq_gemv, "awq auto-round gptq" },
+      { { ".qweight", I32, SIGN, 2 }, { ".scales", FLOAT, SIGN, 0 }, { ".qzeros", I32, NEEDED, 0 },
+        { ".g_idx", ANY, OPTIONAL, 0 } }, fits_awq_gemv, tn_unpack_awq_gemv, "awq auto-round" },
     { "GPTQ", NULL, 0,
       { { ".qweight", I32, SIGN, 2 }, { ".scales", FLOAT, SIGN, 0 }, { ".qzeros", I32, NEEDED, 0 },
         { ".g_idx", I32, OPTIONAL, 0 } }, NULL, tn_unpack_gptq, "gptq auto-round" },
