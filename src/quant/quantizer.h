@@ -59,6 +59,9 @@ typedef struct tn_quantizer {
 extern const tn_quantizer tn_affine_quantizer, tn_block_quantizer, tn_lookup_quantizer;
 extern const tn_quantizer tn_variant_quantizer, tn_tile_quantizer;
 
+/* Whether the part `index` has the tile of each column: indexed:NUMBER|SCALE. */
+bool tn_is_indexed(const tn_datatype *d);
+
 /* The quantizer whose datatype a text looks like (quantizer.c). */
 const tn_quantizer *tn_quantizer_for(const char *text);
 

@@ -46,8 +46,8 @@ static bool has_codes(const tn_datatype *d, unsigned bits, bool float_zero)
 
 const tn_repacking *tn_repacking_like(const tn_block_info *block, const tn_datatype *from)
 {
-    bool fits = false;
-    if (!block || from->quantizer != &tn_tile_quantizer || from->of || from->subtile)
+    bool fits = false, has_tiles = from->quantizer == &tn_tile_quantizer || tn_is_indexed(from);
+    if (!block || !has_tiles || from->of || from->subtile)
         return NULL;
     if (block->block == TN_BLOCK_NVFP4)
         fits = is_nvfp4(from);
@@ -62,14 +62,32 @@ const tn_repacking *tn_repacking_like(const tn_block_info *block, const tn_datat
 
 /* ---- numbers ---- */
 
+/* The tile of each column of a row, if it is stored. */
+static int32_t index_at(const tn_scaled_plan *p, uint64_t column)
+{
+    int32_t tile;
+    memcpy(&tile, p->index.data + column * sizeof tile, sizeof tile);
+    return tile;
+}
+
 /* The tile of an element, in the order of scales. */
 static uint64_t tile_of(const tn_scaled_plan *p, uint64_t element)
 {
-    uint64_t row = (uint64_t)p->shape[p->rank - 1], tile = p->d->tile[0];
+    uint64_t row = (uint64_t)p->shape[p->rank - 1], tile = p->d->tile[0], column = element % row;
     if (!p->d->dims)
         return 0;
-    uint64_t across = tile ? (row + tile - 1) / tile : 1;
-    return element / row * across + (tile ? element % row / tile : 0);
+    uint64_t across = tile ? (row + tile - 1) / tile : 1, inside = tile ? column / tile : 0;
+    return element / row * across + (p->index.data ? (uint64_t)index_at(p, column) : inside);
+}
+
+/* Columns that say their own tiles may say that of their neighbours. */
+static const char *check_tiles(const tn_repacking *r, const tn_scaled_plan *p, uint64_t element)
+{
+    uint64_t column = element % (uint64_t)p->shape[p->rank - 1];
+    for (uint32_t i = 1; i < tn_block_get(r->block)->values && p->index.data; i++)
+        if (index_at(p, column + i) != index_at(p, column))
+            return "its columns are of several groups";
+    return NULL;
 }
 
 static uint32_t code_at(const tn_scaled_field *f, uint64_t i)
@@ -139,7 +157,9 @@ size_t tn_repack_gather(const tn_repacking *r, const tn_scaled_plan *from, uint6
     for (size_t i = 0; i < n; i++) {
         one_block one;
         uint64_t element = (first + i) * info->values;
-        *why = take_scales(r, from, element, one.scale);
+        *why = check_tiles(r, from, element);
+        if (!*why)
+            *why = take_scales(r, from, element, one.scale);
         if (!*why)
             *why = take_zero(r, from, element, one.zero);
         if (*why)

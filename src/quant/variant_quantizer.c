@@ -192,11 +192,16 @@ static tn_status parse(const char *text, tn_datatype **datatype, tn_error *err)
     return status;
 }
 
+bool tn_is_indexed(const tn_datatype *d)
+{
+    return d->quantizer == &tn_variant_quantizer && find(d->text)->read == read_indexed;
+}
+
 static tn_status shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *s,
                         tn_error *err)
 {
     TN_TRY(tn_tile_shapes(d, rank, shape, s, err));
-    if (find(d->text)->read != read_indexed)
+    if (!tn_is_indexed(d))
         return TN_OK;
     s->parts[s->count++] = (tn_scaled_part){ .role = "index", .plain_dtype = TN_INT32, .dtype = TN_INT32,
                                              .rank = 1, .plain_shape = { shape[rank - 1] },

@@ -548,6 +548,8 @@ static const struct block_pair {
     { "gptq_int4_g128_sym", "model.layers.0.mlp.gate_proj.weight", "q4_0", NULL },
     { "gptq_int4_sym_zeros8", "model.layers.0.mlp.gate_proj.weight", "q4_0", NULL },
     { "gptq_int4_g64_asym", "model.layers.0.mlp.gate_proj.weight", "q4_0", "its zero point is not the middle" },
+    { "gptq_int4_desc_act", "model.layers.0.mlp.gate_proj.weight", "q4_0", "its columns are of several groups" },
+    { "ct_int4_actorder", "model.layers.0.mlp.up_proj.weight", "q4_0", "its columns are of several groups" },
     { "gptq_int8_g128", "model.layers.0.mlp.gate_proj.weight", "q8_0", NULL },
     { "awq_gemm_g128", "model.layers.0.self_attn.o_proj.weight", "q4_0", "its zero point is not the middle" },
     { "ct_int4_g128_sym", "model.layers.0.mlp.up_proj.weight", "q4_0", NULL },
