@@ -35,11 +35,16 @@ static void add_derived(const tn_stored_more *more, tn_stored_info *info)
     info->order = first->order;
     info->checksum = first->checksum;
     info->checksum_text = first->checksum_text;
-    info->extents = more->nfrom;
+    info->extents = 0;
     info->dense = false;
-    for (uint32_t i = 0; i < more->nfrom; i++)
-        if (!is_repeated(more, i))
-            info->bytes += tn_stored_of(&more->from[i])->size;
+    for (uint32_t i = 0; i < more->nfrom; i++) {
+        if (is_repeated(more, i))
+            continue;
+        info->bytes += tn_stored_of(&more->from[i])->size;
+        info->extents++;
+    }
+    if (info->extents == 1)
+        info->offset = first->offset;
 }
 
 tn_stored_info tn_stored_summary(const tn_tensor *t, const tn_part *p)

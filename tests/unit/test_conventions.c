@@ -368,6 +368,23 @@ static void zero_points_of_auto_round_are_as_its_packing_says(void)
     check_packing("gptq_v2_int4_asym", ",\"packing_format\":\"auto_round\"", second);
 }
 
+/* What is made of one entry is where that entry is. */
+static void parts_that_are_made_have_a_place(void)
+{
+    tn_file *f = open_case("awq_gemm_g64");
+    const tn_tensor *t = tn_file_find(f, "model.layers.0.self_attn.o_proj.weight");
+    tn_stored_info codes = { .size = sizeof codes }, zeros = { .size = sizeof zeros };
+    CHECK(tn_part_stored(t, &t->parts[0], &codes) == TN_OK && tn_part_stored(t, &t->parts[2], &zeros) == TN_OK);
+    CHECK(codes.extents == 1 && codes.offset == 384 && codes.bytes == 6144);
+    CHECK(zeros.extents == 1 && zeros.offset == 6528);
+    tn_close(f);
+    f = open_case("bitnet");                    /* each line is made of the same entry */
+    t = tn_file_find(f, "model.layers.0.mlp.up_proj.weight");
+    CHECK(tn_part_stored(t, &t->parts[0], &codes) == TN_OK);
+    CHECK(codes.extents == 1 && codes.offset == 194 && codes.bytes == 512);
+    tn_close(f);
+}
+
 /* It multiplies what the layer is given: without it the values of the weight alone would be wrong. */
 static void a_scale_of_inputs_is_kept_beside_the_weight(void)
 {
@@ -901,6 +918,7 @@ int main(void)
         TEST(parts_in_several_files_belong_together),
         TEST(values_are_those_of_the_other_tool),
         IN_FOLDER(zero_points_of_auto_round_are_as_its_packing_says),
+        TEST(parts_that_are_made_have_a_place),
         IN_FOLDER(a_scale_of_inputs_is_kept_beside_the_weight),
         IN_FOLDER(int8_may_have_zero_points),
         IN_FOLDER(packed_experts_have_a_dimension_of_their_own),
