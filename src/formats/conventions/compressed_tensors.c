@@ -53,7 +53,7 @@ static bool find_bits(tn_unpacking *u, packing *p)
     }
     if (found == 1)
         return true;
-    return tn_unpack_refuse(u, found ? "no configuration beside the file says how many bits they have"
+    return tn_unpack_refuse(u, found ? "no config.json beside the file says how many bits they have"
                                      : "its words are not those of its shape and bits");
 }
 

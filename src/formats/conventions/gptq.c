@@ -108,7 +108,7 @@ bool tn_unpack_gptq(tn_unpacking *u)
     const tn_tensor *words = u->from[QWEIGHT];
     packed_matrix m = { .bits = u->config->bits, .is_indexed = u->from[G_IDX] && u->config->is_reordered };
     if (!m.bits)
-        return tn_unpack_refuse(u, "no configuration beside the file says how many bits they have");
+        return tn_unpack_refuse(u, "no config.json beside the file says how many bits they have");
     if (u->config->is_reordered && !u->from[G_IDX])
         return tn_unpack_refuse(u, "the configuration says that columns have groups of their own (desc_act), "
                                    "but there is no g_idx");
@@ -187,7 +187,7 @@ bool tn_unpack_awq_gemv(tn_unpacking *u)
         return tn_unpack_refuse(u, "its rows have more than %d columns", TN_UNPACK_LINE);
     m.columns = words->shape[1] * 8;
     if (!m.group || !m.columns)
-        return tn_unpack_refuse(u, "no configuration beside the file says how many columns a group has");
+        return tn_unpack_refuse(u, "no config.json beside the file says how many columns a group has");
     m.groups = m.columns / m.group + (m.columns % m.group != 0);
     if (zeros->rank != 2 || zeros->shape[0] != m.rows || scales->shape[1] < m.groups ||
         zeros->shape[1] < m.groups / 8 + (m.groups % 8 != 0))

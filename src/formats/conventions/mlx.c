@@ -56,7 +56,7 @@ bool tn_unpack_mlx(tn_unpacking *u)
     uint32_t last = words->rank - 1, bits, group;
     find_settings(u, &bits, &group);
     if (!bits || !group)
-        return tn_unpack_refuse(u, "no configuration beside the file says how many bits they have");
+        return tn_unpack_refuse(u, "no config.json beside the file says how many bits they have");
     if (bits < 2 || bits > 8 || bits == 7)
         return tn_unpack_refuse(u, "%u bits are none of 2 to 6 and 8", bits);
     if (scales->rank != words->rank || biases->dtype != scales->dtype || !type ||
