@@ -342,49 +342,6 @@ static void values_are_those_of_the_other_tool(void)
     CHECK(each_row(CASES "/values.tsv", check_values) == 73);
 }
 
-/* The entries of a golden case of GPTQ, asymmetric, with what AutoRound says of them. */
-static void check_packing(const char *name, const char *packing, const char *digest)
-{
-    char config[300], command[PATH_MAX + 300];
-    snprintf(command, sizeof command, "cp " CASES "/%s/model.safetensors %s/", name, folder);
-    CHECK(system(command) == 0);
-    snprintf(config, sizeof config, "{\"quantization_config\":{\"bits\":4,\"group_size\":%s,\"sym\":false,"
-             "\"quant_method\":\"auto-round\"%s}}", strstr(name, "g64") ? "64" : "32", packing);
-    put_file("config.json", config);
-    tn_file *f = open_file("model.safetensors");
-    const tn_tensor *t = tn_file_find(f, "model.layers.0.mlp.gate_proj.weight");
-    CHECK(t && t->scaling);
-    check_digest(f, t, TN_FLOAT32, digest);
-    tn_close(f);
-}
-
-static void zero_points_of_auto_round_are_as_its_packing_says(void)
-{
-    static const char first[] = "a46e86033a8fff4b90a34ecdecaa0e690f8b667d8ac797319dc2942bc287d446";
-    static const char second[] = "c532d3dedd32b1ce398c83b8bfb89efcd93334aaeac1ad7b27ed24f9916f964a";
-    check_packing("gptq_int4_g64_asym", "", first);
-    check_packing("gptq_int4_g64_asym", ",\"packing_format\":\"auto_round:auto_gptq\"", first);
-    check_packing("gptq_v2_int4_asym", ",\"packing_format\":\"auto_round:gptqmodel\"", second);
-    check_packing("gptq_v2_int4_asym", ",\"packing_format\":\"auto_round\"", second);
-}
-
-/* What is made of one entry is where that entry is. */
-static void parts_that_are_made_have_a_place(void)
-{
-    tn_file *f = open_case("awq_gemm_g64");
-    const tn_tensor *t = tn_file_find(f, "model.layers.0.self_attn.o_proj.weight");
-    tn_stored_info codes = { .size = sizeof codes }, zeros = { .size = sizeof zeros };
-    CHECK(tn_part_stored(t, &t->parts[0], &codes) == TN_OK && tn_part_stored(t, &t->parts[2], &zeros) == TN_OK);
-    CHECK(codes.extents == 1 && codes.offset == 384 && codes.bytes == 6144);
-    CHECK(zeros.extents == 1 && zeros.offset == 6528);
-    tn_close(f);
-    f = open_case("bitnet");                    /* each line is made of the same entry */
-    t = tn_file_find(f, "model.layers.0.mlp.up_proj.weight");
-    CHECK(tn_part_stored(t, &t->parts[0], &codes) == TN_OK);
-    CHECK(codes.extents == 1 && codes.offset == 194 && codes.bytes == 512);
-    tn_close(f);
-}
-
 /* It multiplies what the layer is given: without it the values of the weight alone would be wrong. */
 static void a_scale_of_inputs_is_kept_beside_the_weight(void)
 {
@@ -507,22 +464,6 @@ static void hqq_has_ten_codes_of_three_bits_a_word(void)
                            "\"a.scale\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[52,68]},"
                            "\"a.zero\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[68,84]}}",
                            &data, 84), "hqq:uint3|float32_float32_t8", expected, 32);
-}
-
-/* Codes of 2 bits in groups of 16: qweight has as many rows as scales, as in AWQ (gemv). */
-static void groups_of_gptq_may_be_small(void)
-{
-    static const char header[] =
-        "{\"a.qweight\":{\"dtype\":\"I32\",\"shape\":[2,32],\"data_offsets\":[0,256]},"
-        "\"a.qzeros\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[256,272]},"
-        "\"a.scales\":{\"dtype\":\"F16\",\"shape\":[2,32],\"data_offsets\":[272,400]}}";
-    static const uint8_t zeros[400];
-    tn_file *f = make_model("{\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":2,\"group_size\":16}}",
-                            header, zeros, sizeof zeros);
-    const tn_tensor *t = tn_file_find(f, "a.weight");
-    assert_string_equal(tn_file_convention(f, t), "GPTQ");
-    CHECK(t->rank == 2 && t->shape[0] == 32 && t->shape[1] == 32);
-    tn_close(f);
 }
 
 static void bitnet_may_divide_by_its_scale(void)
@@ -917,14 +858,11 @@ int main(void)
         IN_FOLDER(a_missing_part_is_named),
         TEST(parts_in_several_files_belong_together),
         TEST(values_are_those_of_the_other_tool),
-        IN_FOLDER(zero_points_of_auto_round_are_as_its_packing_says),
-        TEST(parts_that_are_made_have_a_place),
         IN_FOLDER(a_scale_of_inputs_is_kept_beside_the_weight),
         IN_FOLDER(int8_may_have_zero_points),
         IN_FOLDER(packed_experts_have_a_dimension_of_their_own),
         IN_FOLDER(old_zero_points_do_not_cross_words),
         IN_FOLDER(hqq_has_ten_codes_of_three_bits_a_word),
-        IN_FOLDER(groups_of_gptq_may_be_small),
         IN_FOLDER(bitnet_may_divide_by_its_scale),
         IN_FOLDER(masks_have_two_of_four_bits),
         IN_FOLDER(codes_become_blocks_by_moving_bits_or_not_at_all),

@@ -26,8 +26,8 @@ static bool fits_awq_gemm(const tn_tensor *const *parts)
            parts[1]->shape[1] % 8 == 0;
 }
 
-/* A row of scales for each row of qweight, eight of them for each word of zero points, and no groups of columns
- * (g_idx): GPTQ may have as many rows of both. */
+/* A row of scales for each row of qweight, eight of them for each word of zero points, and no groups of
+ * columns (g_idx): GPTQ may have as many rows of both. */
 static bool fits_awq_gemv(const tn_tensor *const *parts)
 {
     return are_matrices(parts) && parts[2]->rank == 2 && !parts[3] &&
