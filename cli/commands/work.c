@@ -146,6 +146,9 @@ static void say_run(const job *j, const tn_work *work, const tn_work_state *stat
     } else if (!j->o->quiet && state->made == state->pieces) {
         fprintf(stderr, "%s: all %zu pieces are made: \"tenon finish\" publishes them\n", folder,
                 state->pieces);
+    } else if (!j->o->quiet && state->held == 0) {
+        fprintf(stderr, "%s: %zu of %zu pieces are made: \"tenon run\" makes the others\n", folder,
+                state->made, state->pieces);
     } else if (!j->o->quiet) {
         fprintf(stderr, "%s: %zu of %zu pieces are made, %zu %s being made by others: \"tenon finish\" "
                 "publishes them when all are made\n", folder, state->made, state->pieces, state->held,
@@ -203,10 +206,11 @@ static int finish(const opts *o)
             fprintf(stderr, "%s: %s\n", escaped(tn_work_output(work)), human_size(result.bytes_out).s);
         }
     }
+    const char *hint = work ? ": \"tenon run\" makes them" : "";         /* pieces are missing */
     lost_free(&j.lost);
     tn_work_close(work);
     if (status == TN_ERR_ARGUMENT)
-        return give_up_by(EXIT_BAD, &err, "%s", error_line(&err));
+        return give_up_by(EXIT_BAD, &err, "%s%s", error_line(&err), hint);
     return status == TN_OK ? EXIT_DONE : say_error(o->files[0], &err);
 }
 

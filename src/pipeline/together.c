@@ -176,16 +176,20 @@ static tn_status begin(tn_together *t, tn_walk *walk, const tn_buf *plan, tn_err
 /* Others may leave, and remove the folder, while this process is about to join them. */
 static tn_status join(tn_together *t, tn_walk *walk, tn_error *err)
 {
-    enum { TRIES = 5 };
+    enum { TRIES = 50 };        /* for each, others have ended */
     tn_buf plan = { 0 };
+    tn_error why;
     tn_status status = put_plan(t, &plan, err);
     tn_work_folder_clean(t->path);
     for (int i = 0; i < TRIES && !status && !t->joined; i++) {
-        tn_status begun = begin(t, walk, &plan, err);
+        tn_status begun = begin(t, walk, &plan, &why);
         bool gone = t->folder < 0 || tn_work_folder_is_gone(t->folder, t->path);
         bool fleeting = begun == TN_ERR_CHANGED || begun == TN_ERR_IO || begun == TN_ERR_CORRUPT;
-        if (begun && (!fleeting || !gone || i == TRIES - 1))
+        if (begun && (!fleeting || !gone || i == TRIES - 1)) {
             status = begun;
+            if (err)
+                *err = why;
+        }
         if (gone)
             leave(t);
     }

@@ -225,6 +225,8 @@ static tn_status agree(const char *path, int folder, const tn_work_joining *j, t
         status = put_plan(folder, j->plan, err);
     if (!status && first)       /* where locks do not work another process may have been faster */
         status = tn_work_folder_plan(folder, &arena, &saved, &there, err);
+    if (!status && !there)
+        status = tn_claims_fail(err, ENOENT, "the work folder");
     if (!status)
         status = tn_in_file(compare(saved, j->plan, err), path, err);
     if (status && first)

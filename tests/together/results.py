@@ -170,3 +170,19 @@ def parts_without_checksums_that_cannot_be_read_are_told_as_such():
     expected = tool("verify", unknown, "-j", 1, code=1)
     assert "1 unreadable" in expected.stdout
     all_print(["verify", unknown, "-j", 1], 1, expected, 1, "unknown encoding")
+
+
+@test
+def processes_that_come_and_go_all_the_time_print_nothing_or_the_result():
+    looks()
+    words = ["stats", SMALL, "--only", "*bias"]
+    expected = tool(*words).stdout
+    command = [*words, "--together", "--work", FOLDERS / "busy"]
+    running = [begin(*command) for _ in range(4)]
+    for i in range(120):
+        p = running.pop(0)
+        out, problem = p.communicate(timeout=60)
+        assert (p.returncode, problem) == (0, "") and out in ("", expected), f"{p.returncode} {out} {problem}"
+        if i < 116:
+            running.append(begin(*command))
+    assert os.listdir(FOLDERS) == []

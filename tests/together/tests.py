@@ -213,7 +213,7 @@ def finishing_needs_all_pieces():
     case = Case("out.zt", source=SMALL)
     case.plan()
     done = tool("finish", case.work, code=1)
-    assert "pieces are missing" in done.stderr, done.stderr
+    assert "pieces are missing: \"tenon run\" makes them" in done.stderr, done.stderr
     tool("run", case.work, "-q")
     assert sorted(os.listdir(case.folder)) == ["out.zt.tenon"]
     tool("finish", case.work, "-q")
