@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,15 @@ tn_status tn_claims_fail(tn_error *err, int error_number, const char *what)
 void tn_claim_name(size_t piece, const char *suffix, char name[TN_CLAIM_NAME])
 {
     snprintf(name, TN_CLAIM_NAME, "%05zu%s", piece, suffix);
+}
+
+void tn_claim_path(const tn_claims *c, size_t piece, const char *suffix, char path[PATH_MAX])
+{
+    char name[TN_CLAIM_NAME];
+    tn_claim_name(piece, suffix, name);
+    int n = snprintf(path, PATH_MAX, "%s%spieces/%s", c->path ? c->path : "", c->path ? "/" : "", name);
+    if (n >= PATH_MAX)
+        snprintf(path, PATH_MAX, "%s", name);
 }
 
 bool tn_claim_has(const tn_claims *c, size_t piece, const char *suffix)
@@ -91,9 +101,10 @@ tn_status tn_claim_put(const tn_claims *c, size_t piece, const char *suffix, tn_
 tn_status tn_claim_get(const tn_claims *c, size_t piece, const char *suffix, tn_arena *arena, tn_text *text,
                        bool *there, tn_error *err)
 {
-    char name[TN_CLAIM_NAME];
+    char name[TN_CLAIM_NAME], path[PATH_MAX];
     tn_source *source = NULL;
     const uint8_t *bytes = NULL;
+    uint64_t most = c->most ? c->most : TN_CLAIM_MOST;
     tn_claim_name(piece, suffix, name);
     int fd = openat(c->pieces, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     *there = fd >= 0;
@@ -102,14 +113,16 @@ tn_status tn_claim_get(const tn_claims *c, size_t piece, const char *suffix, tn_
     tn_status status = tn_source_open_fd(fd, TN_IO_PREAD, &source, err);
     close(fd);
     uint64_t size = status ? 0 : tn_source_size(source);
-    if (!status)
-        status = tn_index_check_size(size, 0, err);
+    if (!status && size > most)
+        status = tn_fail(err, TN_ERR_LIMIT, "expected at most %" PRIu64 " bytes in a record but found %"
+                         PRIu64, most, size);
     if (!status)
         status = tn_source_copy(source, 0, size, arena, &bytes, err);
     if (!status)
         *text = (tn_text){ (const char *)bytes, (size_t)size };
     tn_source_close(source);
-    return tn_in_file(status, name, err);
+    tn_claim_path(c, piece, suffix, path);
+    return tn_in_file(status, path, err);
 }
 
 tn_status tn_claim_open_part(const tn_claims *c, size_t piece, char name[TN_CLAIM_PART], int *fd,
@@ -166,11 +179,13 @@ tn_status tn_claim_piece(tn_claims *c, size_t piece, tn_claim *claim, int *lock,
     return TN_OK;
 }
 
-/* A process that was forked meanwhile has the lock as well, until it is given back. */
+/* Who has it is forgotten first: the lock may be looked at without being tried.  A process that was forked
+ * meanwhile has the lock as well, until it is given back. */
 void tn_claim_release(int lock)
 {
     if (lock < 0)
         return;
+    (void)!ftruncate(lock, 0);
     (void)flock(lock, LOCK_UN);
     close(lock);
 }
@@ -191,13 +206,14 @@ bool tn_claim_holder(const tn_claims *c, size_t piece, tn_process *holder)
     return known;
 }
 
-bool tn_claim_is_held(const tn_claims *c, size_t piece)
+bool tn_claim_lock(tn_claims *c, size_t piece, int *lock)
 {
-    int fd = c->problem ? -1 : open_lock(c, piece, O_NONBLOCK);
-    bool held = fd >= 0 && tn_identity_lock(fd, 0) == TN_LOCK_BUSY;
-    if (fd >= 0)
-        close(fd);
-    return held;
+    *lock = c->problem ? -1 : open_lock(c, piece, O_CREAT);
+    if (*lock < 0 || tn_identity_lock(*lock, 0) != TN_LOCK_BUSY)
+        return true;
+    close(*lock);
+    *lock = -1;
+    return false;
 }
 
 /* ---- who is there ---- */
@@ -310,7 +326,7 @@ static void count_living(tn_claims *c, const char *name)
         return;
     tn_process other;
     bool counts = !c->here || (read_process(fd, &other) && strcmp(other.host, c->self.host) == 0);
-    c->living += counts && tn_identity_lock(fd, 0) == TN_LOCK_BUSY;
+    c->living += counts && tn_identity_is_locked(fd);
     close(fd);
 }
 
@@ -320,6 +336,29 @@ size_t tn_claims_living(tn_claims *c, bool here)
     c->here = here;
     each_process(c, count_living);
     return c->living;
+}
+
+/* Whether it is the one that is looked for, and lives. */
+static void find_holder(tn_claims *c, const char *name)
+{
+    tn_process other;
+    int fd = openat(c->processes, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return;
+    bool same = read_process(fd, &other) && other.pid == c->holder.pid && other.start == c->holder.start &&
+                strcmp(other.host, c->holder.host) == 0;
+    c->living += same && tn_identity_is_locked(fd);
+    close(fd);
+}
+
+/* A lock that is tried for would be missed by a process that tries to get it just then. */
+bool tn_claim_is_held(tn_claims *c, size_t piece)
+{
+    if (c->problem || !tn_claim_holder(c, piece, &c->holder))
+        return false;
+    c->living = 0;
+    each_process(c, find_holder);
+    return c->living > 0;
 }
 
 static void count_file(tn_claims *c, const char *name)

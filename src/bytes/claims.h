@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "bytes/process.h"
 
+#include <limits.h>
 #include <tenon/error.h>
 
 typedef enum tn_claim {
@@ -20,6 +21,8 @@ typedef enum tn_claim {
     TN_CLAIM_DONE,              /* it is made */
     TN_CLAIM_HELD               /* by another process */
 } tn_claim;
+
+#define TN_CLAIM_MOST ((uint64_t)64 << 20)
 
 /* Why locks do not work, or NULL. */
 #define TN_LOCKS_NONE  "this file system has no locks"
@@ -30,8 +33,11 @@ typedef struct tn_claims {
     tn_process  self;
     int         alive;          /* the file of this process, which it has locked, or -1 */
     char        name[48];       /* of that file */
+    const char *path;           /* of the folder, for messages; NULL: not known */
+    uint64_t    most;           /* bytes of a file of a piece that are read at most; 0: TN_CLAIM_MOST */
     const char *problem;        /* TN_LOCKS_..., or NULL: locks work */
     struct tn_asked *asked;     /* processes elsewhere that were asked whether they live */
+    tn_process  holder;         /* see tn_claim_is_held() */
     size_t      living;         /* see tn_claims_living()... */
     bool        here;           /* ...with its argument */
 } tn_claims;
@@ -54,11 +60,15 @@ void      tn_claims_check(tn_claims *c);
 tn_status tn_claim_piece(tn_claims *c, size_t piece, tn_claim *claim, int *lock, tn_error *err);
 void      tn_claim_release(int lock);
 
-/* Who has, or last had, the lock of a piece; false: nobody is known. */
+/* Who has the lock of a piece, or had it when it died; false: nobody is known. */
 bool      tn_claim_holder(const tn_claims *c, size_t piece, tn_process *holder);
 
-/* Whether a process has it now; without locks nobody has. */
-bool      tn_claim_is_held(const tn_claims *c, size_t piece);
+/* Whether a process that lives makes it now; without locks nobody does.  The lock of the piece is not
+ * touched: who tries to get it meanwhile gets it. */
+bool      tn_claim_is_held(tn_claims *c, size_t piece);
+
+/* Gets the lock of a piece, to mend what is left of it; false: another process has it. */
+bool      tn_claim_lock(tn_claims *c, size_t piece, int *lock);
 
 /* Processes that live, this one included; with `here` those of this machine only. */
 size_t    tn_claims_living(tn_claims *c, bool here);
@@ -69,9 +79,10 @@ bool      tn_claims_are_alone(tn_claims *c);
 /* NNNNN and a suffix: ".done", ".failed", ".part", ".lock". */
 #define TN_CLAIM_NAME 32
 void      tn_claim_name(size_t piece, const char *suffix, char name[TN_CLAIM_NAME]);
+void      tn_claim_path(const tn_claims *c, size_t piece, const char *suffix, char path[PATH_MAX]);
 bool      tn_claim_has(const tn_claims *c, size_t piece, const char *suffix);
 
-/* A file of a piece that appears whole; *there: it exists. */
+/* A file of a piece that appears whole; *there: it exists.  TN_ERR_LIMIT: it has more than c->most bytes. */
 tn_status tn_claim_put(const tn_claims *c, size_t piece, const char *suffix, tn_text text, tn_error *err);
 tn_status tn_claim_get(const tn_claims *c, size_t piece, const char *suffix, tn_arena *arena, tn_text *text,
                        bool *there, tn_error *err);

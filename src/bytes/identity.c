@@ -62,6 +62,11 @@ tn_lock tn_identity_lock(int fd, unsigned seconds)
     return TN_LOCK_HELD;
 }
 
+bool tn_identity_is_locked(int fd)
+{
+    return tn_sink_calls.flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 static tn_status fail_changed(tn_error *err)
 {
     return tn_fail(err, TN_ERR_CHANGED, "has changed since it was read: it is not replaced; try again");

@@ -37,6 +37,10 @@ typedef enum tn_lock {
 /* Locks an open file, and waits for the lock at most so long. */
 tn_lock tn_identity_lock(int fd, unsigned seconds);
 
+/* Whether a process has that lock, without taking it from one that tries to get it: others that look are no
+ * hindrance, for the lock that shows it is shared. */
+bool tn_identity_is_locked(int fd);
+
 /* TN_ERR_CHANGED unless `name` in `folder` is the file that was read, unchanged. */
 tn_status tn_identity_check(int folder, const char *name, const tn_identity *read, tn_error *err);
 

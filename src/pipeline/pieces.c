@@ -29,6 +29,7 @@ void tn_pieces_end(tn_pieces *p)
 tn_status tn_pieces_join(tn_pieces *p, int folder, tn_error *err)
 {
     TN_TRY(tn_claims_open(&p->claims, folder, err));
+    p->claims.path = p->path;
     return tn_claims_join(&p->claims, err);
 }
 
@@ -73,6 +74,37 @@ static bool is_made(const tn_pieces *p, size_t i, tn_text record)
     return tn_work_is_whole(record) && (!p->has_data || p->has_data(p->maker, i, record));
 }
 
+static tn_status read_record(tn_pieces *p, size_t i, tn_arena *arena, tn_text *text, bool *there,
+                             tn_error *err)
+{
+    p->claims.most = p->most ? p->most(p->maker, i) : 0;
+    tn_status status = tn_claim_get(&p->claims, p->base + i, ".done", arena, text, there, err);
+    p->claims.most = 0;
+    return status;
+}
+
+/* A record that is worth nothing.  Who has the lock of the piece makes it again, and may have left another by
+ * now. */
+static tn_status drop_record(tn_pieces *p, size_t i, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    tn_text text = { "", 0 };
+    bool there;
+    int lock;
+    if (!tn_claim_lock(&p->claims, p->base + i, &lock))
+        return TN_OK;
+    tn_status status = read_record(p, i, &arena, &text, &there, err);
+    if (!status && there && is_made(p, i, text)) {
+        mark(p, i);
+    } else if (!status && there) {
+        tn_claim_remove(&p->claims, p->base + i, ".done");
+        p->lost++;
+    }
+    tn_claim_release(lock);
+    tn_arena_free(&arena);
+    return status;
+}
+
 /* Records that others have left.  One that a crash of its machine cut short is none, nor is one whose data
  * the crash took. */
 static tn_status look(tn_pieces *p, tn_error *err)
@@ -82,13 +114,11 @@ static tn_status look(tn_pieces *p, tn_error *err)
     for (size_t i = 0; i < p->count && !status; i++) {
         tn_text text = { "", 0 };
         bool there;
-        status = tn_claim_get(&p->claims, p->base + i, ".done", &arena, &text, &there, err);
-        if (!status && there && is_made(p, i, text)) {
+        status = read_record(p, i, &arena, &text, &there, err);
+        if (!status && there && is_made(p, i, text))
             mark(p, i);
-        } else if (!status && there) {
-            tn_claim_remove(&p->claims, p->base + i, ".done");
-            p->lost++;
-        }
+        else if (!status && there)
+            status = drop_record(p, i, err);
         p->failed_before[i] = !status && tn_claim_has(&p->claims, p->base + i, ".failed");
         tn_arena_free(&arena);
         arena = (tn_arena){ 0 };
@@ -130,11 +160,10 @@ tn_status tn_pieces_put_record(const tn_pieces *p, size_t i, tn_text text, tn_er
     return tn_claim_put(&p->claims, p->base + i, ".done", text, err);
 }
 
-tn_status tn_pieces_get_record(const tn_pieces *p, size_t i, tn_arena *arena, tn_text *text,
-                               tn_error *err)
+tn_status tn_pieces_get_record(tn_pieces *p, size_t i, tn_arena *arena, tn_text *text, tn_error *err)
 {
     bool there;
-    TN_TRY(tn_claim_get(&p->claims, p->base + i, ".done", arena, text, &there, err));
+    TN_TRY(read_record(p, i, arena, text, &there, err));
     return there ? TN_OK : tn_fail(err, TN_ERR_CHANGED, "it is gone");
 }
 

@@ -24,7 +24,9 @@ typedef struct tn_pieces {
     tn_status  (*make)(void *maker, size_t piece, tn_error *err);       /* its data, and then its record */
     /* Whether the data that a whole record tells of is there; NULL: it has none of its own. */
     bool       (*has_data)(const void *maker, size_t piece, tn_text record);
-    void        *maker;         /* of all three */
+    /* Bytes that a record has at most; NULL: TN_CLAIM_MOST. */
+    uint64_t   (*most)(const void *maker, size_t piece);
+    void        *maker;         /* of all four */
     /* The rest is set there. */
     tn_claims    claims;
     size_t       count, nmade;
@@ -58,8 +60,7 @@ tn_status tn_pieces_check_all(tn_pieces *p, tn_error *err);
 
 /* Leaves and reads the record of a piece.  TN_ERR_CHANGED: it is gone. */
 tn_status tn_pieces_put_record(const tn_pieces *p, size_t piece, tn_text text, tn_error *err);
-tn_status tn_pieces_get_record(const tn_pieces *p, size_t piece, tn_arena *arena, tn_text *text,
-                               tn_error *err);
+tn_status tn_pieces_get_record(tn_pieces *p, size_t piece, tn_arena *arena, tn_text *text, tn_error *err);
 
 /* A file in the work folder, waiting for its lock for as long as another has it; the folder must not be gone
  * then.  To be closed. */

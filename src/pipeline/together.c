@@ -23,6 +23,7 @@ struct tn_together {
     int              folder;
     tn_pieces        pieces;
     tn_buf           asked;     /* the plan, as far as it is known before the pieces */
+    uint64_t         most;      /* bytes of a record */
     uint32_t         id;        /* checksum of the plan's text */
     size_t           used;      /* pieces of earlier runs */
     bool             joined, complete;  /* complete: this process has all results */
@@ -82,6 +83,17 @@ static void put_asked(tn_buf *b, const tn_asked *a)
     }
 }
 
+/* A piece has some lines of each tensor and, of what is asked for in lists, of each item: types. */
+static uint64_t most_of_record(const tn_asked *a)
+{
+    uint64_t tensors = 1, items = 1;
+    for (size_t i = 0; i < a->nfiles; i++)
+        tensors += a->files[i]->count;
+    for (size_t i = 0; i < a->nlists; i++)
+        items += a->lists[i].n;
+    return TN_CLAIM_MOST + 4096 * tensors * items;
+}
+
 tn_status tn_together_ask(tn_together *t, const tn_asked *asked, tn_error *err)
 {
     if (!t)
@@ -89,6 +101,7 @@ tn_status tn_together_ask(tn_together *t, const tn_asked *asked, tn_error *err)
     if (t->asked.size)
         return tn_fail(err, TN_ERR_ARGUMENT, "expected a new work: this one has been used");
     put_asked(&t->asked, asked);
+    t->most = most_of_record(asked);
     return t->asked.bad ? tn_fail_nomem(err) : TN_OK;
 }
 
@@ -207,6 +220,12 @@ static uint64_t cost_of(const void *together, size_t i)
     return t->task->cost(t->task->context, i);
 }
 
+static uint64_t most_of(const void *together, size_t i)
+{
+    (void)i;
+    return ((const tn_together *)together)->most;
+}
+
 static tn_status make_piece(void *together, size_t i, tn_error *err)
 {
     tn_together *t = together;
@@ -257,6 +276,7 @@ static tn_status read_record(tn_together *t, size_t i, tn_json *j, tn_error *err
 
 static tn_status take_piece(tn_together *t, size_t i, tn_error *err)
 {
+    char path[PATH_MAX];
     tn_arena arena = { 0 };
     tn_text text = { "", 0 };
     tn_json j;
@@ -268,7 +288,10 @@ static tn_status take_piece(tn_together *t, size_t i, tn_error *err)
         status = read_record(t, i, &j, err);
     }
     tn_arena_free(&arena);
-    return status;
+    if (t->is_of_task)
+        return status;
+    tn_claim_path(&t->pieces.claims, t->used + i, ".done", path);
+    return tn_in_file(status, path, err);
 }
 
 static tn_status run(tn_together *t, tn_walk *walk, tn_error *err)
@@ -277,7 +300,8 @@ static tn_status run(tn_together *t, tn_walk *walk, tn_error *err)
     *p = (tn_pieces){ .path = t->path, .rank = t->o.rank, .ranks = t->o.ranks, .note = t->o.note,
                       .note_context = t->o.context, .walk = walk, .shares_cores = walk->jobs == 0,
                       .bytes_before = walk->done, .usual = tn_together_piece(t), .cost = cost_of,
-                      .make = make_piece, .maker = t, .claims = p->claims, .told = p->told };
+                      .make = make_piece, .most = most_of, .maker = t, .claims = p->claims,
+                      .told = p->told };
     if (!t->joined)
         TN_TRY(join(t, walk, err));
     TN_TRY(tn_pieces_begin(p, t->used, t->task->count, &t->arena, err));
