@@ -12,6 +12,7 @@
 #include "ui/together.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 typedef struct job {
@@ -403,6 +404,9 @@ static int check_options(const opts *o)
     const char *of_many = first_given(o, OPTIONS(OPT_WORK, OPT_RANKS, OPT_PIECE_SIZE));
     if (!o->together && !o->plans && of_many)
         return usage_error(o->command, "--%s needs --together", of_many);
+    if ((o->together || o->plans) && !o->work && strstr(output_of(o), "://"))
+        return usage_error(o->command, "an output that is elsewhere needs a work folder that all processes "
+                                      "share: --work DIR");
     if (is_standard(output_of(o)) && (o->together || o->plans))
         return usage_error(o->command,
                            "standard output (-) cannot be written by several processes: name a file");

@@ -131,21 +131,36 @@ static tn_status run_some(job *j, tn_work *work, const char *text, tn_error *err
     return status;
 }
 
+static const char *all_pieces(size_t n)
+{
+    static char text[48];
+    if (n == 1)
+        return "the only piece is";
+    snprintf(text, sizeof text, "all %zu pieces are", n);
+    return text;
+}
+
+/* What is known of a folder, in JSON. */
+static void put_state(const char *path, const tn_work_state *s)
+{
+    json_text_field("work", path);
+    json_uint_field("pieces", s->pieces);
+    json_uint_field("pieces_made", s->made);
+    json_uint_field("pieces_held", s->held);
+}
+
 static void say_run(const job *j, const tn_work *work, const tn_work_state *state)
 {
     const char *folder = escaped(tn_work_folder(work));
     if (j->o->json) {
         json_open('{');
-        json_text_field("work", tn_work_folder(work));
-        json_uint_field("pieces", state->pieces);
-        json_uint_field("pieces_made", state->made);
-        json_uint_field("pieces_held", state->held);
+        put_state(tn_work_folder(work), state);
         json_bool_field("published", state->published);
         json_close('}');
         json_end();
     } else if (!j->o->quiet && state->made == state->pieces) {
-        fprintf(stderr, "%s: all %zu pieces are made: \"tenon finish\" publishes them\n", folder,
-                state->pieces);
+        fprintf(stderr, "%s: %s made: \"tenon finish\" publishes %s\n", folder, all_pieces(state->pieces),
+                state->pieces == 1 ? "it" : "them");
     } else if (!j->o->quiet && state->held == 0) {
         fprintf(stderr, "%s: %zu of %zu pieces are made: \"tenon run\" makes the others\n", folder,
                 state->made, state->pieces);
@@ -185,7 +200,8 @@ static int finish(const opts *o)
     tn_work *work = NULL;
     tn_convert_result result = { 0 };
     tn_error err;
-    const tn_work_options alone = { .size = sizeof alone, .jobs = o->jobs };    /* it waits for no ranks */
+    /* it waits for no ranks */
+    const tn_work_options alone = { .size = sizeof alone, .jobs = o->jobs, .replace = o->force };
     signals_catch();
     progress_begin(&j.bar, o->quiet);
     tn_status status = open_work(&j, alone, &work, &err);
@@ -246,10 +262,7 @@ static void list_holder(void *context, const tn_work_holder *h)
 static void list_state(const opts *o, const char *path, const tn_work_state *s)
 {
     if (o->json) {
-        json_text_field("work", path);
-        json_uint_field("pieces", s->pieces);
-        json_uint_field("pieces_made", s->made);
-        json_uint_field("pieces_held", s->held);
+        put_state(path, s);
         json_uint_field("bytes", s->bytes);
         json_uint_field("bytes_made", s->bytes_made);
         json_uint_field("processes", s->processes);
@@ -318,10 +331,11 @@ const command cmd_finish = {
     .operands = "WORK",
     .summary = "Publish a planned conversion whose pieces are all made.",
     .about = "OUT appears whole, and the folder WORK is gone.  If pieces are missing nothing\n"
-             "happens: \"tenon run\" makes them.",
+             "happens: \"tenon run\" makes them.  If OUT has appeared, or was replaced, since it\n"
+             "was planned, --force is needed.",
     .example = "  $ tenon finish model.zt.tenon",
     .min_files = 1, .max_files = 1,
-    .accepts = OPTIONS(OPT_JOBS, OPT_MEMORY, OPT_QUIET, OPT_JSON),
+    .accepts = OPTIONS(OPT_FORCE, OPT_JOBS, OPT_MEMORY, OPT_QUIET, OPT_JSON),
     .topics = "together",
     .run = finish,
 };

@@ -74,6 +74,7 @@ static const topic topics[] = {
                "Where the file system has no locks that all processes see, that is said, and\n"
                "pieces are dealt by rank: from --ranks, TENON_RANK and TENON_RANKS, or the\n"
                "environment of the launcher.\n\n"
+               "OUT may be s3://BUCKET/KEY: then --work names a folder that all of them share.\n"
                "docs/scale.md has recipes for MPI, Slurm, Kubernetes, GNU parallel, Dask, Ray.",
       .options = OPTIONS(OPTS_TOGETHER, OPT_PIECE),
       .example = "  $ mpirun -n 8 tenon convert --together in.safetensors out.zt --cast mxfp4" },

@@ -22,7 +22,8 @@ typedef void (*tn_uploads_fn)(void *context, const char *url, const char *id, in
  * TN_ERR_ARGUMENT: `url` is no such URL.  TN_ERR_UNSUPPORTED: no libcurl.  TN_ERR_IO: the store's reason. */
 TN_API tn_status tn_uploads_list(const char *url, tn_uploads_fn report, void *context, tn_error *err);
 
-/* Ends the upload `id` of the object "s3://BUCKET/KEY": the store forgets its parts.  The same statuses. */
+/* Ends the upload `id` of the object "s3://BUCKET/KEY": the store forgets its parts.  One that has ended is
+ * no error.  The same statuses. */
 TN_API tn_status tn_uploads_end(const char *url, const char *id, tn_error *err);
 
 #ifdef __cplusplus

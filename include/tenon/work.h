@@ -30,7 +30,8 @@ typedef struct tn_work tn_work;
 typedef struct tn_work_options {
     size_t      size;           /* set by the caller: sizeof(tn_work_options) */
     const char *folder;         /* the work folder: new, empty or of the same work; NULL: OUT.tenon.  On the
-                                 * file system of the output.  It is removed at the end */
+                                 * file system of the output, unless that is a URL, which needs it.  It is
+                                 * removed at the end */
     uint32_t    rank, ranks;    /* this process and how many there are; ranks 0: not known.  They say where to
                                  * begin; only without locks they say who makes what */
     unsigned    jobs;           /* threads; 0: one per core.  Of tn_work_open() only */
@@ -40,6 +41,8 @@ typedef struct tn_work_options {
     tn_cast_report_fn lost;     /* as in tn_convert_options; may be NULL */
     void       *context;        /* of these three */
     uint64_t    piece_size;     /* about so many bytes in a piece; 0: 64 MiB.  Of tn_together_new() only */
+    bool        replace;        /* the output may be replaced, also if it is not what it was when the work was
+                                 * planned.  Of tn_work_open() only */
 } tn_work_options;
 
 /* What became of a piece. */
@@ -52,7 +55,8 @@ typedef enum tn_work_outcome {
 /* Plans a conversion and makes its work folder.  If the folder is there, this process joins: its own plan
  * must be the same, byte by byte.  TN_ERR_CHANGED: it is not; the text has the first difference: another
  * version of Tenon, another input, or other options.  Other errors as of tn_plan_make().  Progress and
- * notes are those of the conversion's options.  The input must have a name, and may be a URL; `path` may not.
+ * notes are those of the conversion's options.  The input must have a name.  Input and output may be URLs,
+ * the output of S3: then processes send the parts that they make, and the object appears with the last.
  *
  * *work may be published already, by a process that ended before it removed the folder: tn_work_finish() does
  * it then. */
@@ -83,7 +87,8 @@ TN_API tn_status tn_work_run_all(tn_work *work, bool wait, tn_error *err);
 
 /* Publishes the output and removes the folder.  TN_ERR_ARGUMENT: pieces are missing.  If another process has
  * published it, *result is filled alike and the call succeeds.  After a failure nothing was replaced and the
- * folder is as it was; `work` can only be closed.  `result` may be NULL. */
+ * folder is as it was; `work` can only be closed.  `result` may be NULL.  TN_ERR_EXISTS: the output has
+ * appeared, or was replaced, after the work was planned (not of tn_work_make(), which plans). */
 TN_API tn_status tn_work_finish(tn_work *work, tn_convert_result *result, tn_error *err);
 
 /* Leaves the work to others; NULL is allowed. */
@@ -142,8 +147,8 @@ TN_API tn_status tn_work_look(const char *folder, tn_work_state *state, tn_work_
                               void *context, tn_error *err);
 
 /* Removes a work folder and what was made in it; the output stays as it was.  TN_ERR_IO: a process is
- * using it. Anything that is no work folder is TN_ERR_CORRUPT and left as it is;
- * files that others have put there stay (TN_ERR_IO). */
+ * using it, or the store cannot be told to forget what was sent.  Anything that is no work folder is
+ * TN_ERR_CORRUPT and left as it is; files that others have put there stay (TN_ERR_IO). */
 TN_API tn_status tn_work_abandon(const char *folder, tn_error *err);
 
 #ifdef __cplusplus

@@ -10,7 +10,8 @@
 #include <pthread.h>
 
 static const char *const names[TN_CRYPTO_DIGESTS] = { [TN_CRYPTO_SHA1] = "SHA1",
-                                                      [TN_CRYPTO_SHA256] = "SHA256" };
+                                                      [TN_CRYPTO_SHA256] = "SHA256",
+                                                      [TN_CRYPTO_MD5] = "MD5" };
 
 static struct fetched {
     OSSL_LIB_CTX *library;

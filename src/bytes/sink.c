@@ -177,32 +177,17 @@ tn_sink *tn_sink_new(void)
     tn_sink *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->fd = s->member.cached.fd = s->shared = -1;
+    s->fd = s->member.cached.fd = s->shared = s->own = -1;
     s->folder = AT_FDCWD;
     pthread_mutex_init(&s->lock, NULL);
     return s;
-}
-
-static tn_status open_far(const char *url, bool replace, tn_sink **sink, tn_error *err)
-{
-    tn_sink *s = tn_sink_new();
-    TN_NEED(s, err);
-    s->nameless = true;
-    tn_status status = tn_upload_open(url, replace, &s->upload, err);
-    if (!status)
-        status = tn_temporary_open(&s->fd, err);
-    if (status)
-        tn_sink_abandon(s);
-    else
-        *sink = s;
-    return status;
 }
 
 tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err)
 {
     tn_place place;
     if (tn_is_url(path))
-        return open_far(path, replace, sink, err);
+        return tn_sink_open_far(path, replace, sink, err);
     TN_TRY(tn_place_find(path, &place, err));
     tn_sink *s = tn_sink_new();
     size_t n = strlen(place.name) + 1;
@@ -297,7 +282,7 @@ static tn_status check_shared(const tn_sink *s, int fd, tn_error *err)
     struct stat ours, theirs;
     if (fstat(fd, &theirs) != 0 || !S_ISREG(theirs.st_mode))
         return tn_fail(err, TN_ERR_CORRUPT, "a file of the work folder is no regular file");
-    if (fstat(s->folder, &ours) != 0 || ours.st_dev != theirs.st_dev)
+    if (!s->upload && (fstat(s->folder, &ours) != 0 || ours.st_dev != theirs.st_dev))
         return tn_fail(err, TN_ERR_UNSUPPORTED, "the work folder is on another file system than the output, "
                        "whose files it is to hold");
     return TN_OK;
@@ -305,6 +290,8 @@ static tn_status check_shared(const tn_sink *s, int fd, tn_error *err)
 
 tn_status tn_sink_share(tn_sink *s, int folder, const char *name, tn_error *err)
 {
+    if (s->upload)
+        return tn_sink_share_far(s, folder, name, err);
     if (s->out || s->nameless)
         return tn_fail(err, TN_ERR_UNSUPPORTED, "several processes can only make a file together");
     int fd = openat(folder, name, TN_SHARED_FLAGS);
@@ -383,11 +370,11 @@ static bool fits_file(uint64_t offset, uint64_t n)
     return offset <= INT64_MAX && n <= INT64_MAX - offset;
 }
 
-tn_status tn_sink_write_open(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err)
+tn_status tn_sink_write_to(int fd, uint64_t offset, const void *data, size_t n, tn_error *err)
 {
     const uint8_t *p = data;
     while (n) {
-        ssize_t done = tn_sink_calls.pwrite(sink->fd, p, n, (off_t)offset);
+        ssize_t done = tn_sink_calls.pwrite(fd, p, n, (off_t)offset);
         if (done < 0 && errno == EINTR)
             continue;
         int problem = done < 0 ? errno : EIO;
@@ -402,6 +389,11 @@ tn_status tn_sink_write_open(tn_sink *sink, uint64_t offset, const void *data, s
     return TN_OK;
 }
 
+tn_status tn_sink_write_open(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err)
+{
+    return tn_sink_write_to(sink->fd, offset, data, n, err);
+}
+
 tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err)
 {
     int fd;
@@ -409,6 +401,8 @@ tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t
         return fail_range(err, offset, n);
     if (sink->out)
         return write_memory(sink, offset, data, n, err);
+    if (sink->parts)
+        return tn_sink_write_parts(sink, offset, data, n, err);
     TN_TRY(tn_sink_hold(sink, &fd, err));
     atomic_fetch_add(&sink->writing, 1);
     tn_status status = tn_sink_write_open(sink, offset, data, n, err);
@@ -428,7 +422,7 @@ void tn_sink_begin_sync(tn_sink *sink, uint64_t offset, size_t n)
 {
     uint64_t from = offset / SYNC_PIECE * SYNC_PIECE, to = (offset + n) / SYNC_PIECE * SYNC_PIECE;
     int fd;
-    if (sink->out || to <= from || tn_sink_hold(sink, &fd, NULL) != TN_OK)
+    if (sink->out || sink->parts || to <= from || tn_sink_hold(sink, &fd, NULL) != TN_OK)
         return;
     /* fsync() will say what went wrong */
     (void)sync_file_range(fd, (off_t)from, (off_t)(to - from), SYNC_FILE_RANGE_WRITE);
@@ -473,7 +467,7 @@ tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err)
     int fd;
     if (!fits_file(0, size))
         return fail_range(err, 0, size);
-    if (sink->out || size == 0 || tn_sink_set_postpones(sink, size))
+    if (sink->out || sink->parts || size == 0 || tn_sink_set_postpones(sink, size))
         return TN_OK;
     TN_TRY(tn_sink_hold(sink, &fd, err));
     tn_status status = tn_sink_reserve_open(sink, size, err);
@@ -540,7 +534,7 @@ static tn_status copy_by_hand(copy *c, uint64_t n, tn_error *err)
 static tn_status copy_plain(copy *c, uint64_t n, tn_error *err)
 {
     tn_status status = TN_OK;
-    if (c->to_fd >= 0 && c->from_fd >= 0)
+    if (c->to_fd >= 0 && c->from_fd >= 0 && !c->sink->parts)
         status = copy_in_kernel(c, &n, err);
     return status || n == 0 ? status : copy_by_hand(c, n, err);
 }
@@ -551,7 +545,7 @@ static void find_blocks(const copy *c, uint64_t n, uint64_t *before, uint64_t *b
 {
     struct statvfs fs;
     *before = *blocks = 0;
-    if (c->to_fd < 0 || c->from_fd < 0 || fstatvfs(c->to_fd, &fs) != 0 || fs.f_frsize == 0)
+    if (c->to_fd < 0 || c->from_fd < 0 || c->sink->parts || fstatvfs(c->to_fd, &fs) != 0 || fs.f_frsize == 0)
         return;
     uint64_t block = fs.f_frsize;
     if (c->from % block != c->to % block)
@@ -737,6 +731,8 @@ tn_status tn_sink_sync_folder(tn_sink *s, tn_error *err)
 
 static tn_status publish_file(tn_sink *s, uint64_t size, tn_error *err)
 {
+    if (s->parts)
+        TN_TRY(tn_sink_share_again(s, err));
     TN_TRY(tn_sink_settle_file(s, size, err));
     if (s->upload)
         return tn_upload_finish(s->upload, s->fd, size, err);
@@ -785,6 +781,7 @@ tn_status tn_sink_read_back(tn_sink *sink, tn_source **source, tn_error *err)
 void tn_sink_free(tn_sink *sink)
 {
     free(sink->name);
+    free(sink->parts);
     tn_buf_free(&sink->bytes);
     pthread_mutex_destroy(&sink->lock);
     free(sink);
@@ -817,5 +814,7 @@ void tn_sink_abandon(tn_sink *sink)
         close(sink->folder);
     if (sink->shared >= 0)
         close(sink->shared);
+    if (sink->own >= 0)
+        close(sink->own);
     tn_sink_free(sink);
 }

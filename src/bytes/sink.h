@@ -56,6 +56,63 @@ void      tn_sink_plan(tn_sink *sink, uint64_t size);
 /* Creates such a file, with the access that the sink's own file has and the planned size. */
 tn_status tn_sink_make_shared(tn_sink *sink, int folder, const char *name, tn_error *err);
 
+/* --- an object that several processes make ---
+ *
+ * Its parts are planned.  Bytes of a part that belongs to a piece go to a temporary file of the process that
+ * makes the piece, which sends them when it is made.  All other bytes go to the shared file, and are sent
+ * when the object is published. */
+
+#define TN_NO_PIECE UINT32_MAX
+
+/* A part, which ends where the next begins. */
+typedef struct tn_sink_part {
+    uint64_t begin;
+    uint32_t piece;             /* that it belongs to, or TN_NO_PIECE */
+} tn_sink_part;
+
+/* A store takes parts of at least 5 MiB, but for the last, and at most 10,000. */
+#define TN_PART_LEAST ((uint64_t)5 << 20)
+
+/* Whether the sink is an object. */
+bool tn_sink_is_far(const tn_sink *sink);
+
+/* An object that belongs to others, and gets its name before the first write.  It must not exist; that is
+ * found out when its upload begins. */
+tn_status tn_sink_new_object(tn_sink **sink, tn_error *err);
+tn_status tn_sink_name_object(tn_sink *sink, const char *url, tn_error *err);
+
+/* Sets the parts, of which the first begins at 0; the last, which belongs to no piece, is followed by others
+ * of `rest` bytes each.  After tn_sink_share(). */
+tn_status tn_sink_cut(tn_sink *sink, const tn_sink_part *parts, size_t n, uint64_t rest, tn_error *err);
+
+/* The upload, which all processes must join: TN_SINK_UPLOAD bytes at most, with a NUL.  Joining another
+ * upload than that which was begun here ends the latter. */
+enum { TN_SINK_UPLOAD = 1024 };
+tn_status tn_sink_begin_upload(tn_sink *sink, char id[TN_SINK_UPLOAD], tn_error *err);
+void      tn_sink_join_upload(tn_sink *sink, const char *id);
+bool      tn_sink_has_upload(const tn_sink *sink);
+
+/* How many parts belong to a piece. */
+size_t tn_sink_count_parts(const tn_sink *sink, uint32_t piece);
+
+/* Sends the parts of a piece, which is made: appends their ETags, each with its NUL. */
+tn_status tn_sink_send(tn_sink *sink, uint32_t piece, tn_buf *etags, tn_error *err);
+
+/* Takes these ETags of parts that were sent by any process.  false: they cannot be.  The parts can no longer
+ * be written to. */
+bool tn_sink_was_sent(tn_sink *sink, uint32_t piece, const char *const *etags, size_t n);
+
+/* Bytes that the shared file must have at least, if [begin, end) was written. */
+uint64_t tn_sink_least(const tn_sink *sink, uint64_t begin, uint64_t end);
+
+/* An earlier process that published was about to give the object this ETag: if it has it, it is published. */
+void tn_sink_expect_etag(tn_sink *sink, const char *etag);
+
+/* Is told the ETag that the object is about to have, right before it appears, if that is known.  An error
+ * ends publishing. */
+typedef tn_status (*tn_sink_coming_fn)(void *context, const char *etag, tn_error *err);
+void tn_sink_announce(tn_sink *sink, tn_sink_coming_fn coming, void *context);
+
 /* Writes what was written to disk; until then a crash of the machine may lose it. */
 tn_status tn_sink_sync(tn_sink *sink, tn_error *err);
 

@@ -55,6 +55,9 @@ struct tn_sink {
     bool            locked;     /* the caller has locked that file */
     tn_identity     read;
     struct tn_upload *upload;   /* of an object elsewhere, of which this is the local copy; or NULL */
+    tn_sink_part   *parts;      /* of one that several processes make: see tn_sink_cut(); or NULL */
+    size_t          nparts;
+    int             own;        /* temporary file of its parts that this process sends, or -1 */
     tn_sink_state   member;
 };
 
@@ -106,6 +109,19 @@ tn_status tn_sink_take_place(tn_sink *sink, tn_error *err);
 /* Whether a shared file has its name. */
 bool tn_sink_is_published(const tn_sink *sink);
 tn_status tn_sink_sync_folder(tn_sink *sink, tn_error *err);
+
+/* --- sink_far.c --- */
+
+/* Opens an object as a sink, and writes to one that several processes make. */
+tn_status tn_sink_open_far(const char *url, bool replace, tn_sink **sink, tn_error *err);
+tn_status tn_sink_write_parts(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err);
+
+/* Lets the bytes of an object go to a file that others write to as well; opens that file anew. */
+tn_status tn_sink_share_far(tn_sink *sink, int folder, const char *name, tn_error *err);
+tn_status tn_sink_share_again(tn_sink *sink, tn_error *err);
+
+/* Writes to a descriptor of the sink. */
+tn_status tn_sink_write_to(int fd, uint64_t offset, const void *data, size_t n, tn_error *err);
 
 /* --- sink_set.c --- */
 

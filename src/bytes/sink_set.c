@@ -256,9 +256,6 @@ static void find_like(tn_sink_set *set, const char *like)
 
 tn_status tn_sink_set_open(const char *path, const char *like, tn_sink_set **set, tn_error *err)
 {
-    if (tn_is_url(path))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, "several files that belong together cannot be written to a "
-                       "URL: write them to a folder, and upload that, the index last");
     tn_sink_set *s = calloc(1, sizeof *s);
     TN_NEED(s, err);
     s->parking = -1;

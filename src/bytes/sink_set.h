@@ -55,6 +55,11 @@ typedef struct tn_sink_member {
 tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, size_t n, tn_sink *last,
                               uint64_t last_size, tn_error *err);
 
+/* The same for objects, which are in no set.  A failure removes those again that this process alone has
+ * made. */
+tn_status tn_sink_publish_objects(const tn_sink_member *members, size_t n, tn_sink *last, uint64_t last_size,
+                                  tn_error *err);
+
 /* A file in the folder that the new files make obsolete, as it was when it was seen. */
 typedef struct tn_obsolete {
     const char *name;

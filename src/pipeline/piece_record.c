@@ -65,6 +65,19 @@ static void put_found(tn_buf *b, const tn_plan *p, size_t i)
     tn_buf_puts(b, "],\n");
 }
 
+static void put_sent(tn_buf *b, const tn_piece *piece)
+{
+    const char *at = (const char *)piece->sent.data, *end = at + piece->sent.size;
+    if (!piece->sent.size)
+        return;
+    tn_buf_puts(b, "\"sent\":[");
+    for (size_t n = 0; at < end; at += strlen(at) + 1) {
+        tn_buf_puts(b, n++ ? "," : "");
+        tn_json_put_z(b, at);
+    }
+    tn_buf_puts(b, "],\n");
+}
+
 static void put_sum(tn_buf *b, uint64_t size, const tn_digest *digest)
 {
     tn_buf_printf(b, "[%" PRIu64 ",", size);
@@ -107,6 +120,7 @@ tn_status tn_piece_record_write(const tn_plan *p, size_t i, uint32_t id, tn_buf 
     if (piece->blocks)
         put_blocks(b, piece->blocks);
     put_found(b, p, i);
+    put_sent(b, piece);
     tn_buf_puts(b, "\"entries\":[");
     for (size_t k = first_entry(p, i); k < end_entry(p, i) && !piece->blocks; k++) {
         const tn_out_entry *e = &p->writer->entries[k];
@@ -163,6 +177,8 @@ typedef struct record {
     uint32_t       id;
     uint64_t       part, waiting;   /* waiting: the sizes of entries without a place */
     bool           has_in, has_out, has_entries, has_found, named;
+    const char   **sent;            /* ETags, in the arena */
+    size_t         nsent;
     tn_blocks_made blocks;
 } record;
 
@@ -282,6 +298,30 @@ static void take_found(tn_json *j, record *r)
     r->has_found = k == end;
 }
 
+static tn_sink *sink_of(const record *r)
+{
+    const tn_writer *w = r->plan->writer;
+    return w->files[w->entries[first_entry(r->plan, r->piece)].file].sink;
+}
+
+/* As many as the object has parts at most. */
+static void take_sent(tn_json *j, record *r)
+{
+    size_t most = sink_of(r) ? tn_sink_count_parts(sink_of(r), (uint32_t)r->piece) : 0;
+    r->sent = tn_arena_zalloc(j->arena, most + 1, sizeof *r->sent);
+    r->nsent = 0;
+    if (!r->sent)
+        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
+    tn_json_array(j);
+    while (tn_json_item(j)) {
+        if (r->nsent == most) {
+            tn_json_reject(j, TN_ERR_CORRUPT, "expected %zu parts but found more", most);
+            return;
+        }
+        r->sent[r->nsent++] = tn_json_keep(j, tn_json_string(j));
+    }
+}
+
 static void take_member(tn_json *j, tn_text key, record *r)
 {
     if (tn_text_is(key, "format"))
@@ -302,6 +342,8 @@ static void take_member(tn_json *j, tn_text key, record *r)
         take_found(j, r);
     else if (tn_text_is(key, "entries"))
         take_entries(j, r);
+    else if (tn_text_is(key, "sent"))
+        take_sent(j, r);
     else if (!tn_text_is(key, "plan") && !tn_text_is(key, "piece"))
         tn_json_skip(j);
 }
@@ -322,6 +364,10 @@ static tn_status keep(const record *r, tn_error *err)
 {
     tn_plan *p = r->plan;
     tn_piece *piece = &p->run.pieces[r->piece];
+    tn_sink *sink = sink_of(r);
+    size_t parts = sink ? tn_sink_count_parts(sink, (uint32_t)r->piece) : 0;
+    if (parts && !tn_sink_was_sent(sink, (uint32_t)r->piece, r->sent, r->nsent))
+        return tn_fail(err, TN_ERR_CORRUPT, "expected the ETags of %zu parts that were sent", parts);
     if (piece->nblocks) {
         piece->blocks = piece->blocks ? piece->blocks : malloc(sizeof *piece->blocks);
         TN_NEED(piece->blocks, err);
@@ -332,6 +378,21 @@ static tn_status keep(const record *r, tn_error *err)
         if (tn_run_moves(&p->writer->entries[k]))
             p->writer->entries[k].done = true;
     return TN_OK;
+}
+
+/* Digits, checksums and ETags have their longest texts. */
+uint64_t tn_piece_record_most(const tn_plan *p, size_t i)
+{
+    enum { FIXED = 4096, SUM = 40 + TN_CHECKSUM_TEXT_MAX, ETAG = 200 };
+    const tn_writer *w = p->writer;
+    const tn_sink *sink = w->files[w->entries[first_entry(p, i)].file].sink;
+    uint64_t most = FIXED + SUM * TN_MAX_PARTS + ETAG * (sink ? tn_sink_count_parts(sink, (uint32_t)i) : 0);
+    for (size_t k = first_entry(p, i); k < end_entry(p, i); k++) {
+        const tn_out_entry *e = &w->entries[k];
+        most += is_told(e) ? SUM : 0;
+        most += is_found(e) ? 2 * e->nbytes + 8 : 0;
+    }
+    return most;
 }
 
 uint64_t tn_piece_record_part(tn_text text)
@@ -368,7 +429,9 @@ tn_status tn_piece_record_read(tn_plan *plan, size_t i, uint32_t id, tn_text tex
         take_member(&j, key, &r);
     tn_json_done(&j);
     tn_status status = j.status ? tn_json_fail(&j, 0, err) : check_whole(&r, err);
-    tn_arena_free(&arena);
     *part = r.part;
-    return status ? status : keep(&r, err);
+    if (!status)
+        status = keep(&r, err);
+    tn_arena_free(&arena);
+    return status;
 }

@@ -8,6 +8,9 @@
  * the plan. */
 tn_status tn_piece_record_write(const tn_plan *plan, size_t i, uint32_t id, tn_buf *text, tn_error *err);
 
+/* Bytes that the record of piece i has at most. */
+uint64_t tn_piece_record_most(const tn_plan *plan, size_t i);
+
 /* Bytes that have no place yet, in a file of their own, of a whole record; UINT64_MAX: it does not say. */
 uint64_t tn_piece_record_part(tn_text text);
 

@@ -6,6 +6,7 @@
 #include "base/fenv.h"
 #include "base/options.h"
 #include "base/vector.h"
+#include "pipeline/object_parts.h"
 #include "store/kept.h"
 #include "store/sparse.h"
 #include "store/stream.h"
@@ -588,7 +589,10 @@ static tn_status add_small(const tn_plan *c, pieces *all, const tn_piece *one, t
 static tn_status make_pieces(tn_plan *c, tn_error *err)
 {
     pieces all = { 0 };
+    uint64_t part = tn_is_url(c->out_path) ? tn_object_part_bytes(tn_object_bytes(c->writer)) : 0;
     tn_status status = tn_run_place(c->writer, err);
+    if (part > TN_OBJECT_PART && part > c->o.piece_size)
+        c->o.piece_size = part;     /* a piece that is smaller than a part could not be sent alone */
     for (size_t i = 0; i < c->count && !status; i++) {
         const tn_piece one = cost_of(c, i);
         status = one.written > c->o.piece_size ? add_large(c, &all, &one, err) : add_small(c, &all, &one,
@@ -597,6 +601,14 @@ static tn_status make_pieces(tn_plan *c, tn_error *err)
     c->run.pieces = all.list;
     c->run.npieces = all.count;
     return status;
+}
+
+tn_status tn_fail_piece(tn_error *err, size_t i, size_t count)
+{
+    if (count == 0)
+        return tn_fail(err, TN_ERR_ARGUMENT, "there is no piece %zu: nothing is to be made", i);
+    return tn_fail(err, TN_ERR_ARGUMENT, "there is no piece %zu: the last of %zu is %zu", i, count,
+                   count - 1);
 }
 
 size_t tn_plan_count(const tn_plan *plan)
@@ -611,8 +623,7 @@ tn_status tn_plan_piece(const tn_plan *plan, size_t i, tn_plan_piece_info *info,
     TN_GIVEN(info, "a place for the piece", err);
     TN_TRY(tn_check_size(TN_SIZED(tn_plan_piece_info, bytes_read), info, &size, err));
     if (i >= plan->run.npieces)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected a piece below %zu but found %zu",
-                       plan->run.npieces, i);
+        return tn_fail_piece(err, i, plan->run.npieces);
     if (!plan->writer)
         return tn_fail(err, TN_ERR_ARGUMENT, "it is finished already");
     const tn_piece *p = &plan->run.pieces[i];
@@ -758,7 +769,7 @@ tn_status tn_plan_run(tn_plan *c, size_t i, tn_error *err)
 {
     TN_GIVEN(c, "a plan", err);
     if (i >= c->run.npieces || !c->writer)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected a piece below %zu but found %zu", c->run.npieces, i);
+        return tn_fail_piece(err, i, c->run.npieces);
     return tn_plan_run_some(c, i, 1, err);
 }
 
@@ -813,6 +824,7 @@ void tn_plan_free(tn_plan *c)
     }
     for (size_t i = 0; i < c->run.npieces; i++) {
         tn_spill_free(&c->run.pieces[i].waiting);
+        tn_buf_free(&c->run.pieces[i].sent);
         free(c->run.pieces[i].blocks);
     }
     free(c->run.pieces);

@@ -45,6 +45,7 @@ typedef struct tn_plan_head {
     tn_rule           *rules;
     tn_format_option  *format_options;
     bool               is_shared;   /* set by the caller: see tn_plan */
+    bool               replaces;    /* set by the caller: whatever the plan asks for */
 } tn_plan_head;
 
 /* Reads it from the JSON text of a plan; what it points to is in the arena and in the text. */
@@ -76,6 +77,9 @@ void tn_plan_result(const tn_plan *plan, tn_convert_result *result);
 
 /* Bytes of a piece, about; tests make it small. */
 extern TN_RELRO uint64_t tn_piece_bytes;
+
+/* The error that there is no piece i. */
+tn_status tn_fail_piece(tn_error *err, size_t i, size_t count);
 
 /* Makes pieces [first, first + n) as one list. */
 tn_status tn_plan_run_some(tn_plan *plan, size_t first, size_t n, tn_error *err);

@@ -550,7 +550,12 @@ static tn_status make_again(tn_file *file, const tn_plan_head *h, tn_text saved,
 {
     tn_plan *p = NULL;
     tn_buf made = { 0 };
-    TN_TRY(tn_plan_make(file, h->output, &h->o, &p, err));
+    tn_convert_options o = h->o;
+    tn_create_options create = h->create;
+    create.replace |= h->replaces;
+    o.create = &create;
+    TN_TRY(tn_plan_make(file, h->output, &o, &p, err));
+    p->create.replace = h->create.replace;
     p->is_shared = h->is_shared;
     tn_status status = tn_plan_write(p, &made, err);
     if (!status)

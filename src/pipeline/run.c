@@ -723,6 +723,7 @@ void tn_run_forget(const tn_run *run, size_t i)
     tn_piece *p = &run->pieces[i];
     begin_again(run->out, p);
     tn_spill_free(&p->waiting);
+    tn_buf_free(&p->sent);
     free(p->blocks);
     p->blocks = NULL;
 }
@@ -747,7 +748,8 @@ static bool may_cut(const tn_engine *m, const tn_subject *s)
 {
     const tn_tensor_plan *plan = tn_plan_of(m, s);
     const kinds x = kinds_of(m, s);
-    bool alone = s->count == 1 || (plan && plan->makes_parts);
+    /* in an object only the place of blocks of one part is known before they are made */
+    bool alone = s->count == 1 || (plan && plan->makes_parts && !tn_is_url(m->out->path));
     return alone && tn_has_entry(s, tn_first_entry(m, s)) && !x.encoded && x.placed && !x.hashed &&
            !(plan && plan->kept);
 }

@@ -22,6 +22,7 @@ typedef struct tn_piece {
     bool     is_made;           /* everything was written, or is in `waiting` */
     bool     is_placed;         /* everything is in the output */
     tn_spill waiting;           /* stored bytes of entries whose place was not known */
+    tn_buf   sent;              /* ETags, each with its NUL, of parts of an object that were sent */
     tn_blocks_made *blocks;     /* some blocks that are made: what all of them need to know */
 } tn_piece;
 

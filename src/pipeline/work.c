@@ -9,8 +9,9 @@
 #include "bytes/checksum.h"
 #include "bytes/identity.h"
 #include "bytes/source.h"
+#include "pipeline/object_parts.h"
 #include "pipeline/piece_record.h"
-#include "pipeline/work_folder.h"
+#include "pipeline/work_uploads.h"
 #include "store/publish.h"
 
 #include <errno.h>
@@ -20,8 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define URL_TEXT "several processes can only make a file together, on a file system that they share"
 
 /* ---- joining ---- */
 
@@ -52,6 +51,9 @@ static tn_status new_work(const tn_work_options *options, tn_work **work, tn_err
 static tn_status set_paths(tn_work *w, const char *folder, const char *output, tn_error *err)
 {
     size_t n = strlen(output) + sizeof ".tenon";
+    if (!folder && tn_is_url(output))
+        return tn_fail(err, TN_ERR_ARGUMENT, "an output that is elsewhere needs a work folder here, which "
+                       "all processes share");
     char *path = folder ? tn_arena_text(&w->arena, folder, strlen(folder)) : tn_arena_zalloc(&w->arena, n, 1);
     w->output = tn_arena_text(&w->arena, output, strlen(output));
     TN_NEED(path && w->output, err);
@@ -73,6 +75,8 @@ static tn_status share_files(tn_work *w, bool make, tn_error *err)
     w->head_path = tn_arena_text(&w->arena, tn_plan_head_path(w->plan), strlen(tn_plan_head_path(w->plan)));
     if (!status && !w->head_path)
         status = tn_fail_nomem(err);
+    if (!status && !make)
+        status = tn_objects_cut(w->plan, err);
     close(files);
     return status;
 }
@@ -94,10 +98,16 @@ static bool has_part(const void *work, size_t piece, tn_text record)
                      S_ISREG(st.st_mode) && (uint64_t)st.st_size == size);
 }
 
+static uint64_t most_of(const void *work, size_t piece)
+{
+    return tn_piece_record_most(((const tn_work *)work)->plan, piece);
+}
+
 static tn_status attach(tn_work *w, tn_error *err)
 {
     tn_pieces *p = &w->pieces;
     TN_TRY(share_files(w, false, err));
+    tn_work_folder_noted(w->folder, w->before);
     p->path = w->path;
     p->rank = w->o.rank;
     p->ranks = w->o.ranks;
@@ -109,15 +119,19 @@ static tn_status attach(tn_work *w, tn_error *err)
     p->cost = cost_of;
     p->make = tn_work_make_piece;
     p->has_data = has_part;
+    p->most = most_of;
     p->maker = w;
     TN_TRY(tn_pieces_join(p, w->folder, err));
+    w->has_joined = true;
     tn_plan_result(w->plan, &w->result);
     return tn_pieces_begin(p, 0, tn_plan_count(w->plan), &w->arena, err);
 }
 
 static tn_status make_files(void *work, tn_error *err)
 {
-    return share_files(work, true, err);
+    const tn_work *w = work;
+    TN_TRY(share_files(work, true, err));
+    return tn_work_folder_note_output(w->folder, w->head_path, err);
 }
 
 static tn_status join(tn_work *w, const tn_buf *own, tn_error *err)
@@ -150,14 +164,16 @@ static tn_status look_at_folder(tn_work *w, tn_error *err)
     tn_arena arena = { 0 };
     tn_plan_head head = { 0 };
     tn_text saved = { "", 0 };
-    bool there = false, same;
+    bool there = false;
     tn_status status = tn_work_folder_open(w->path, &w->folder, err);
     if (!status && w->folder >= 0)
         status = tn_work_folder_plan(w->folder, &arena, &saved, &there, err);
     if (!status && there)
         (void)tn_plan_read_head(saved.ptr, saved.len, &arena, &head, NULL);
+    if (!status && head.head && tn_is_url(head.head))
+        status = tn_work_settle_uploads(w->folder, head.head, err);
     if (head.head)
-        w->was_left = tn_work_folder_was_left(w->folder, head.head, &same);
+        w->was_left = tn_work_folder_was_left(w->folder, head.head, NULL);
     if (head.head && w->was_left)
         w->head_path = tn_arena_text(&w->arena, head.head, strlen(head.head));
     else if (head.head && fstatat(w->folder, "files/head", &w->head, AT_SYMLINK_NOFOLLOW) == 0)
@@ -272,6 +288,7 @@ static tn_status make(tn_work *w, const tn_file *file, const tn_convert_options 
 static void begin_again(tn_work *w)
 {
     tn_pieces_end(&w->pieces);
+    w->has_joined = false;
     drop_plan(w);
     if (w->folder >= 0)
         close(w->folder);
@@ -291,8 +308,8 @@ static tn_status make_or_join(tn_work *w, const tn_file *file, const tn_convert_
         status = make(w, file, convert, err);
         if (status)
             status = tn_work_settle(w, status, err);
-        bool same, gone = w->folder < 0 || tn_work_folder_is_gone(w->folder, w->path) ||
-                          tn_work_folder_was_left(w->folder, "", &same);
+        bool gone = w->folder < 0 || tn_work_folder_is_gone(w->folder, w->path) ||
+                    tn_work_folder_was_left(w->folder, "", NULL);
         bool named = status == TN_ERR_EXISTS && access(w->path, F_OK) == 0;     /* another is publishing */
         bool fleeting = status == TN_ERR_CHANGED || status == TN_ERR_IO || status == TN_ERR_CORRUPT;
         if (!named && !(fleeting && gone))
@@ -309,10 +326,8 @@ tn_status tn_work_make(const tn_file *file, const char *path, const tn_convert_o
     TN_GIVEN(file, "a file", err);
     TN_GIVEN(path, "a path", err);
     TN_GIVEN(work, "a place for the work", err);
-    if (tn_is_url(path))
-        return tn_in_file(tn_fail(err, TN_ERR_UNSUPPORTED, URL_TEXT), path, err);
     TN_TRY(new_work(options, &w, err));
-    tn_status status = set_paths(w, w->o.folder, path, err);
+    tn_status status = tn_in_file(set_paths(w, w->o.folder, path, err), path, err);
     if (!status)
         status = make_or_join(w, file, convert, err);
     if (!status && w->plan) {
@@ -338,10 +353,9 @@ static tn_status open_plan(tn_work *w, tn_text saved, tn_error *err)
                           w->path, err);
     w->output = tn_arena_text(&w->arena, head.output, strlen(head.output));
     TN_NEED(w->output, err);
-    if (tn_is_url(w->output))
-        return tn_in_file(tn_fail(err, TN_ERR_UNSUPPORTED, URL_TEXT), w->output, err);
     if (tn_work_is_published(w))
         return TN_OK;
+    head.replaces = w->o.replace;
     head.create.jobs = w->o.jobs;
     head.create.note = w->o.note;
     head.create.note_context = w->o.context;
@@ -379,6 +393,7 @@ tn_status tn_work_open(const char *folder, const tn_work_options *options, tn_wo
     TN_GIVEN(work, "a place for the work", err);
     TN_TRY(new_work(options, &w, err));
     tn_status status = set_paths(w, folder, "", err);
+    w->was_opened = true;
     if (!status)
         status = open_work(w, err);
     if (status)
@@ -394,11 +409,26 @@ const char *tn_work_output(const tn_work *work)  { return work ? work->output : 
 
 /* ---- publishing ---- */
 
+/* While the folder is there it tells.  Who publishes removes it, and then there is another object than
+ * before; who abandons the work leaves it as it was. */
+static bool is_published_far(const tn_work *w)
+{
+    char now[TN_OUTPUT_VERSION];
+    uint64_t size;
+    if (w->folder < 0)
+        return false;
+    if (!w->has_joined || !tn_claims_are_gone(&w->pieces.claims))
+        return tn_work_folder_was_left(w->folder, w->head_path, NULL);
+    return tn_output_look(w->head_path, now, &size) && strcmp(now, w->before) != 0;
+}
+
 bool tn_work_is_published(const tn_work *w)
 {
     struct stat there;
     if (w->was_left)
         return true;
+    if (w->head_path && tn_is_url(w->head_path))
+        return is_published_far(w);
     return w->head_path && stat(w->head_path, &there) == 0 && tn_same_file(&w->head, &there);
 }
 
@@ -415,12 +445,13 @@ tn_status tn_work_settle(tn_work *w, tn_status status, tn_error *err)
 /* The bytes of a piece that have no place. */
 static tn_status open_part(tn_work *w, size_t i, uint64_t expected, tn_error *err)
 {
-    char name[TN_CLAIM_NAME];
+    char name[TN_CLAIM_NAME], path[PATH_MAX];
     tn_spill *waiting = &w->plan->run.pieces[i].waiting;
     tn_claim_name(i, ".part", name);
+    tn_claim_path(&w->pieces.claims, i, ".part", path);
     int fd = openat(w->pieces.claims.pieces, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return tn_in_file(tn_fail_errno(err, errno, "cannot open the bytes of a piece"), name, err);
+        return tn_in_file(tn_fail_errno(err, errno, "cannot open the bytes of a piece"), path, err);
     tn_status status = tn_source_open_fd(fd, TN_IO_PREAD, &waiting->source, err);
     close(fd);
     uint64_t size = status ? 0 : tn_source_size(waiting->source);
@@ -428,20 +459,20 @@ static tn_status open_part(tn_work *w, size_t i, uint64_t expected, tn_error *er
         status = tn_fail(err, TN_ERR_CORRUPT, "expected %" PRIu64 " bytes of a piece but found %" PRIu64,
                          expected,
                          size);
-    return tn_in_file(status, name, err);
+    return tn_in_file(status, path, err);
 }
 
 static tn_status take_piece(tn_work *w, size_t i, tn_error *err)
 {
-    char name[TN_CLAIM_NAME];
+    char path[PATH_MAX];
     tn_arena arena = { 0 };
     tn_text text = { "", 0 };
     uint64_t part = 0;
-    tn_claim_name(i, ".done", name);
+    tn_claim_path(&w->pieces.claims, i, ".done", path);
     tn_status status = tn_pieces_get_record(&w->pieces, i, &arena, &text, err);
     if (!status)
         status = tn_piece_record_read(w->plan, i, w->id, text, &part, err);
-    status = tn_in_file(status, name, err);
+    status = tn_in_file(status, path, err);
     tn_arena_free(&arena);
     if (!status && part)
         status = open_part(w, i, part, err);
@@ -471,9 +502,11 @@ static tn_status check_sizes(const tn_writer *w, tn_error *err)
     TN_NEED(least, err);
     for (size_t i = 0; i < w->count; i++) {
         const tn_out_entry *e = &w->entries[i];
-        if (tn_run_moves(e) && e->offset != TN_UNPLACED && e->nbytes &&
-            e->offset + e->nbytes > least[e->file])
-            least[e->file] = e->offset + e->nbytes;
+        const tn_sink *sink = w->files[e->file].sink;
+        if (!sink || !tn_run_moves(e) || e->offset == TN_UNPLACED || !e->nbytes)
+            continue;
+        uint64_t end = tn_sink_least(sink, e->offset, e->offset + e->nbytes);
+        least[e->file] = end > least[e->file] ? end : least[e->file];
     }
     tn_status status = TN_OK;
     for (size_t i = 0; i < w->nfiles && !status; i++)
@@ -487,12 +520,28 @@ static tn_status publish(tn_work *w, tn_convert_result *result, tn_error *err)
     TN_TRY(check_sizes(w->plan->writer, err));
     for (size_t i = 0; i < w->pieces.count; i++)
         TN_TRY(take_piece(w, i, err));
-    return tn_plan_finish(w->plan, result, err);
+    TN_TRY(tn_work_prepare_uploads(w, err));
+    TN_TRY(tn_plan_finish(w->plan, result, err));
+    if (tn_is_url(w->head_path))
+        (void)tn_work_folder_mark(w->folder, w->head_path);
+    return TN_OK;
+}
+
+/* Who asked for the output to be replaced knew what it was then. */
+static tn_status check_replaced(const tn_work *w, tn_error *err)
+{
+    if (!w->was_opened || w->o.replace || tn_work_is_published(w) ||
+        tn_work_folder_is_noted(w->folder, w->head_path))
+        return TN_OK;
+    tn_status status = tn_refuse(err, TN_ERR_EXISTS, TN_REASON_REPLACE, NULL, "has appeared, or was "
+                                 "replaced, since the work was planned");
+    return tn_in_file(status, w->head_path, err);
 }
 
 static tn_status finish(tn_work *w, tn_convert_result *result, tn_error *err)
 {
     int lock;
+    TN_TRY(check_replaced(w, err));
     if (w->pieces.lost && w->pieces.nmade + w->pieces.lost >= w->pieces.count)
         TN_TRY(tn_pieces_run_all(&w->pieces, true, err));
     TN_TRY(tn_pieces_check_all(&w->pieces, err));
@@ -509,14 +558,10 @@ static tn_status finish(tn_work *w, tn_convert_result *result, tn_error *err)
 static void leave_folder(tn_work *w)
 {
     tn_error why;
-    struct stat st;
     if (w->o.ranks)             /* before it counts: whoever counts last finds all */
         tn_work_folder_add_rank(w->folder, w->o.rank);
-    if (w->o.ranks > tn_work_folder_ranks(w->folder) && stat(w->head_path, &st) == 0) {
-        if (!w->was_left)
-            tn_work_folder_leave(w->folder, &st);
+    if (w->o.ranks > tn_work_folder_ranks(w->folder) && tn_work_folder_leave(w->folder, w->head_path))
         return;
-    }
     if (tn_work_folder_remove(w->folder, w->path, &why) != TN_OK && w->o.note)
         w->o.note(w->o.context, w->path, why.text);
 }
@@ -524,7 +569,7 @@ static void leave_folder(tn_work *w)
 tn_status tn_work_finish(tn_work *w, tn_convert_result *result, tn_error *err)
 {
     tn_status status = TN_OK;
-    struct stat st;
+    char version[TN_OUTPUT_VERSION];
     TN_GIVEN(w, "a work", err);
     bool had_plan = w->plan != NULL;
     if (w->plan)
@@ -534,7 +579,8 @@ tn_status tn_work_finish(tn_work *w, tn_convert_result *result, tn_error *err)
     if (status)
         return status;
     if (!had_plan || !w->result.bytes_out)
-        w->result.bytes_out = w->head_path && stat(w->head_path, &st) == 0 ? (uint64_t)st.st_size : 0;
+        if (!w->head_path || !tn_output_look(w->head_path, version, &w->result.bytes_out))
+            w->result.bytes_out = 0;
     if (result)
         *result = w->result;
     tn_pieces_end(&w->pieces);

@@ -4,6 +4,7 @@
 
 #include "pipeline/pieces.h"
 #include "pipeline/plan.h"
+#include "pipeline/work_folder.h"
 
 #include <sys/stat.h>
 #include <tenon/work.h>
@@ -18,7 +19,10 @@ struct tn_work {
     tn_pieces       pieces;
     const char     *head_path;      /* the output is published when this path... */
     struct stat     head;           /* ...has the file files/head; NULL, st_ino 0: not known */
+    char            before[TN_OUTPUT_VERSION];  /* of an object, when the work was planned; "": none */
     tn_convert_result result;       /* what finishing will tell */
+    bool            has_joined;     /* those that make pieces in the folder */
+    bool            was_opened;     /* by its folder: what it replaces was asked for before */
     bool            was_left;       /* the folder only tells that the output is published */
 };
 

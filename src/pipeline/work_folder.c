@@ -21,35 +21,73 @@
 
 enum { FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, LOCK_SECONDS = 60 };
 
-static const char *const folders[] = { "files", "pieces", "processes", "ranks" };
+static const char *const folders[] = { "files", "pieces", "processes", "uploads", "ranks" };
 enum { FOLDERS = sizeof folders / sizeof *folders };
+
+/* Whose files are that this process makes there: a server may map the user to another (root_squash of NFS,
+ * which has no unnamed files). */
+static uid_t owner_of_new(int folder)
+{
+    char name[TN_TEMPORARY_NAME];
+    struct stat st;
+    uid_t owner = geteuid();
+    int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    bool named = fd < 0 && tn_temporary_name(name);
+    if (named)
+        fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0 && fstat(fd, &st) == 0)
+        owner = st.st_uid;
+    if (fd >= 0)
+        close(fd);
+    if (named)
+        unlinkat(folder, name, 0);
+    return owner;
+}
 
 static tn_status check_own(int folder, tn_error *err)
 {
-    struct stat st, mine;
-    int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    bool made = fd >= 0 && fstat(fd, &mine) == 0;       /* a server may map the user to another */
-    if (fd >= 0)
-        close(fd);
+    struct stat st;
     if (fstat(folder, &st) != 0)
         return tn_fail_errno(err, errno, "cannot look at it");
-    if (st.st_uid == geteuid() || (made && st.st_uid == mine.st_uid))
+    if (st.st_uid == geteuid())
         return TN_OK;
-    return tn_fail(err, TN_ERR_IO, "it belongs to another user: expected a work folder of one's own");
+    uid_t owner = owner_of_new(folder);
+    if (st.st_uid == owner)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_IO, "it belongs to user %lu, who could exchange what is in it, and new files "
+                   "in it to user %lu: expected a work folder of one's own", (unsigned long)st.st_uid,
+                   (unsigned long)owner);
+}
+
+/* What a slash behind the name of a link would lead to is not what would be removed. */
+static int open_folder(const char *path)
+{
+    char name[PATH_MAX];
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    if (n >= sizeof name) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(name, path, n);
+    name[n] = '\0';
+    int fd = open(name, FOLDER_FLAGS), problem = errno;
+    struct stat st;
+    bool is_link = fd < 0 && lstat(name, &st) == 0 && S_ISLNK(st.st_mode);
+    errno = is_link ? ELOOP : problem;
+    return fd;
 }
 
 tn_status tn_work_folder_open(const char *path, int *folder, tn_error *err)
 {
-    *folder = open(path, FOLDER_FLAGS);
+    *folder = open_folder(path);
     if (*folder < 0 && errno == ENOENT)
         return TN_OK;
-    if (*folder < 0) {
-        int problem = errno;
-        struct stat st;
-        if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-            return tn_fail(err, TN_ERR_IO, "is a symbolic link: expected the folder itself");
-        return tn_fail_errno(err, problem, "cannot open it as a work folder");
-    }
+    if (*folder < 0 && errno == ELOOP)
+        return tn_fail(err, TN_ERR_IO, "is a symbolic link: expected the folder itself");
+    if (*folder < 0)
+        return tn_fail_errno(err, errno, "cannot open it as a work folder");
     tn_status status = check_own(*folder, err);
     if (status) {
         close(*folder);
@@ -95,7 +133,8 @@ static bool is_entry(int folder, const char *name, const void *unused)
 /* NFS keeps a removed file that is open as .nfsXXXX. */
 static bool is_own_name(const char *name)
 {
-    static const char *const files[] = { "plan.json", "plan.lock", "finish.lock", "published", "no-locks" };
+    static const char *const files[] = { "plan.json", "plan.lock", "finish.lock", "published", "no-locks",
+                                         "replaces" };
     bool own = tn_is_temporary_name(name) || tn_begins_with(name, ".nfs");
     for (size_t i = 0; i < sizeof files / sizeof *files && !own; i++)
         own = strcmp(name, files[i]) == 0;
@@ -445,10 +484,91 @@ size_t tn_work_folder_ranks(int folder)
     return n;
 }
 
-/* Inode and size; numbers of devices are not the same on all machines. */
-static void describe(const struct stat *output, char text[static 64])
+/* ---- what was published ---- */
+
+static bool look_far(const char *url, char version[TN_OUTPUT_VERSION], uint64_t *size)
 {
-    snprintf(text, 64, "%llu %lld\n", (unsigned long long)output->st_ino, (long long)output->st_size);
+    tn_source *source = NULL;
+    if (tn_source_open(url, TN_IO_PREAD, &source, NULL) != TN_OK)
+        return false;
+    const char *found = tn_source_version(source);
+    snprintf(version, TN_OUTPUT_VERSION, "%s", found ? found : "");
+    *size = tn_source_size(source);
+    tn_source_close(source);
+    return true;
+}
+
+/* Inode and size; numbers of devices are not the same on all machines. */
+bool tn_output_look(const char *output, char version[TN_OUTPUT_VERSION], uint64_t *size)
+{
+    struct stat st;
+    version[0] = '\0';
+    if (tn_is_url(output))
+        return look_far(output, version, size);
+    if (stat(output, &st) != 0)
+        return false;
+    *size = (uint64_t)st.st_size;
+    snprintf(version, TN_OUTPUT_VERSION, "%llu %lld", (unsigned long long)st.st_ino, (long long)st.st_size);
+    return true;
+}
+
+/* What the output is now. */
+static bool put_version(int folder, const char *name, const char *version)
+{
+    char own[TN_TEMPORARY_NAME];
+    int fd = tn_temporary_name(own) ? openat(folder, own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    bool good = fd >= 0 && write_text(fd, (tn_text){ version, strlen(version) }) &&
+                renameat(folder, own, folder, name) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 && !good)
+        unlinkat(folder, own, 0);
+    return good;
+}
+
+ssize_t tn_work_folder_text(int folder, const char *name, char *text, size_t room)
+{
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, text, room - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (n >= 0)
+        text[n] = '\0';
+    return n;
+}
+
+static bool get_version(int folder, const char *name, char version[TN_OUTPUT_VERSION])
+{
+    return tn_work_folder_text(folder, name, version, TN_OUTPUT_VERSION) >= 0;
+}
+
+tn_status tn_work_folder_note_output(int folder, const char *output, tn_error *err)
+{
+    char version[TN_OUTPUT_VERSION];
+    uint64_t size;
+    (void)tn_output_look(output, version, &size);       /* nothing is there: "" */
+    return put_version(folder, "replaces", version) ? TN_OK : tn_claims_fail(err, errno, "the work folder");
+}
+
+void tn_work_folder_noted(int folder, char version[TN_OUTPUT_VERSION])
+{
+    if (!get_version(folder, "replaces", version))
+        version[0] = '\0';
+}
+
+bool tn_work_folder_is_noted(int folder, const char *output)
+{
+    char noted[TN_OUTPUT_VERSION], found[TN_OUTPUT_VERSION];
+    uint64_t size;
+    return !tn_output_look(output, found, &size) ||
+           (get_version(folder, "replaces", noted) && strcmp(found, noted) == 0);
+}
+
+bool tn_work_folder_mark(int folder, const char *output)
+{
+    char version[TN_OUTPUT_VERSION];
+    uint64_t size;
+    return tn_output_look(output, version, &size) && put_version(folder, "published", version);
 }
 
 /* An empty one takes its place: a process that has it open and finds no records cannot make pieces again. */
@@ -463,34 +583,24 @@ static void renew_folder(int folder, const char *name)
     (void)mkdirat(folder, name, 0700);
 }
 
-void tn_work_folder_leave(int folder, const struct stat *output)
+bool tn_work_folder_leave(int folder, const char *output)
 {
-    char name[TN_TEMPORARY_NAME], text[64];
-    int fd = tn_temporary_name(name) ? openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                                              0600) : -1;
-    describe(output, text);
-    bool good = fd >= 0 && write_text(fd, (tn_text){ text, strlen(text) }) &&
-                renameat(folder, name, folder, "published") == 0;
-    if (fd >= 0)
-        close(fd);
-    for (size_t i = 0; i < FOLDERS && good; i++)
+    if (!tn_work_folder_was_left(folder, output, NULL) && !tn_work_folder_mark(folder, output))
+        return false;
+    for (size_t i = 0; i < FOLDERS; i++)
         if (strcmp(folders[i], "ranks") != 0)
             renew_folder(folder, folders[i]);
+    return true;
 }
 
 bool tn_work_folder_was_left(int folder, const char *output, bool *same)
 {
-    char expected[64] = "", found[64];
-    struct stat st;
-    int fd = openat(folder, "published", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 ? read(fd, found, sizeof found - 1) : -1;
-    *same = false;
-    if (fd < 0)
+    char expected[TN_OUTPUT_VERSION], found[TN_OUTPUT_VERSION];
+    uint64_t size;
+    if (!get_version(folder, "published", found))
         return false;
-    close(fd);
-    if (stat(output, &st) == 0)
-        describe(&st, expected);
-    *same = n > 0 && strlen(expected) == (size_t)n && memcmp(expected, found, (size_t)n) == 0;
+    if (same)
+        *same = tn_output_look(output, expected, &size) && strcmp(expected, found) == 0;
     return true;
 }
 

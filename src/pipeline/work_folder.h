@@ -6,8 +6,10 @@
  *     files/0, 1 ...      the others
  *     pieces/NNNNN.*      see bytes/claims.h
  *     processes/          one file for each process that has joined
+ *     replaces            which file the output was when the work was planned
+ *     uploads/            see pipeline/work_uploads.h
  *     ranks/R             ranks that have come
- *     published           what was published, if some ranks have not come yet
+ *     published           what was published, if it is an object or some ranks have not come yet
  */
 #ifndef TN_PIPELINE_WORK_FOLDER_H
 #define TN_PIPELINE_WORK_FOLDER_H
@@ -18,6 +20,7 @@
 
 #include <stdbool.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 /* Opens it; *folder is -1 if there is none.  TN_ERR_IO: it is no folder, or not the user's own: what is in it
  * could be exchanged by others. */
@@ -28,6 +31,9 @@ tn_status tn_work_folder_lock(int folder, const char *name, int *lock, tn_error 
 
 /* The text of plan.json, in the arena; *there: it exists. */
 tn_status tn_work_folder_plan(int folder, tn_arena *arena, tn_text *text, bool *there, tn_error *err);
+
+/* The text of a small file in it, cut to fit, with a NUL; -1: it is not there. */
+ssize_t tn_work_folder_text(int folder, const char *name, char *text, size_t room);
 
 /* A process that joins. */
 typedef struct tn_work_joining {
@@ -57,11 +63,24 @@ void      tn_work_folder_add_rank(int folder, uint32_t rank);
 bool      tn_work_folder_has_rank(int folder, uint32_t rank);
 size_t    tn_work_folder_ranks(int folder);
 
-/* Empties a folder whose output is published, for ranks that have not come yet: what is left is the plan, the
- * ranks, and which file the output is. */
-void      tn_work_folder_leave(int folder, const struct stat *output);
+/* What tells a file or an object (a path, or a URL) from others that may take its place; false: it is not
+ * there, or cannot be reached. */
+#define TN_OUTPUT_VERSION 200   /* bytes with the NUL */
+bool      tn_output_look(const char *output, char version[TN_OUTPUT_VERSION], uint64_t *size);
 
-/* Whether that was done; then *same tells whether the output still is that file. */
+/* Notes what the output is when the work is planned, and tells later whether it is still that, or nothing. */
+tn_status tn_work_folder_note_output(int folder, const char *output, tn_error *err);
+bool      tn_work_folder_is_noted(int folder, const char *output);
+void      tn_work_folder_noted(int folder, char version[TN_OUTPUT_VERSION]);
+
+/* Notes that this output is published.  false: it is not there, or not to be noted. */
+bool      tn_work_folder_mark(int folder, const char *output);
+
+/* The same, and empties the folder, for ranks that have not come yet: what is left is the plan, the ranks,
+ * and which file the output is. */
+bool      tn_work_folder_leave(int folder, const char *output);
+
+/* Whether it was noted; then *same (may be NULL) tells whether the output still is that file. */
 bool      tn_work_folder_was_left(int folder, const char *output, bool *same);
 
 /* Takes the folder from its path, so that it is gone at once, and removes it.  `path` may have another

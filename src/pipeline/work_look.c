@@ -6,6 +6,7 @@
 #include "bytes/json.h"
 #include "pipeline/plan.h"
 #include "pipeline/work_folder.h"
+#include "pipeline/work_uploads.h"
 
 #include <tenon/work.h>
 
@@ -119,6 +120,8 @@ static bool is_published(const seen *s)
     bool same;
     if (s->head.verb)
         return faccessat(s->folder, "published", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (tn_is_url(path))
+        return tn_work_folder_was_left(s->folder, path, NULL);
     if (tn_work_folder_was_left(s->folder, path, &same))
         return same;
     return fstatat(s->folder, "files/head", &head, AT_SYMLINK_NOFOLLOW) == 0 && stat(path, &there) == 0 &&
@@ -182,7 +185,10 @@ static tn_status abandon(const seen *s, const char *path, tn_error *err)
     if (living)
         return tn_fail(err, TN_ERR_IO, "%zu %s working there: end %s first", living,
                        living == 1 ? "process is" : "processes are", living == 1 ? "it" : "them");
-    if (!s->head.verb && !is_published(s))
+    bool undone = !s->head.verb && !is_published(s);
+    if (undone && tn_is_url(s->head.output))
+        TN_TRY(tn_work_end_uploads(s->folder, s->head.output, err));
+    else if (undone)
         tn_work_folder_take_back(s->folder, s->head.output);
     return tn_work_folder_remove(s->folder, path, err);
 }

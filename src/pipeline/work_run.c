@@ -1,12 +1,29 @@
 /* pipeline/work_run.c - what making a piece of a plan is. */
 #include "base/error.h"
 #include "base/vector.h"
+#include "pipeline/object_parts.h"
 #include "pipeline/piece_record.h"
-#include "pipeline/work.h"
+#include "pipeline/work_uploads.h"
 #include "store/publish.h"
 
 #include <errno.h>
 #include <unistd.h>
+
+/* Sends the parts of an object that are made. */
+static tn_status send(tn_work *w, size_t i, tn_error *err)
+{
+    const tn_writer *writer = w->plan->writer;
+    tn_piece *piece = &w->plan->run.pieces[i];
+    uint32_t file = writer->entries[writer->first_entry[piece->first]].file;
+    if (!tn_object_has_parts(w->plan, i))
+        return TN_OK;
+    TN_TRY(tn_work_join_upload(w, file, err));
+    piece->sent.size = 0;
+    tn_status status = tn_sink_send(writer->files[file].sink, (uint32_t)i, &piece->sent, err);
+    if (!status && piece->sent.bad)
+        status = tn_fail_nomem(err);
+    return tn_in_file(status, writer->files[file].object, err);
+}
 
 /* Data first, then the record: who reads the record finds the data, also after a crash of this machine. */
 static tn_status record(tn_work *w, size_t i, tn_error *err)
@@ -44,6 +61,8 @@ tn_status tn_work_make_piece(void *work, size_t i, tn_error *err)
     if (!status && part >= 0)
         status = tn_claim_name_part(claims, i, name, err);
     if (!status)
+        status = send(w, i, err);
+    if (!status)
         status = record(w, i, err);
     tn_run_forget(&w->plan->run, i);
     if (status && part >= 0)
@@ -67,8 +86,7 @@ tn_status tn_work_run(tn_work *w, size_t i, tn_work_outcome *outcome, tn_error *
     if (!w->plan)
         return TN_OK;
     if (i >= w->pieces.count)
-        return tn_fail(err, TN_ERR_ARGUMENT, "expected a piece below %zu but found %zu",
-                       w->pieces.count, i);
+        return tn_fail_piece(err, i, w->pieces.count);
     tn_status status = tn_pieces_run(&w->pieces, i, outcome, err);
     return status ? tn_work_settle(w, in_folder(w, status, err), err) : TN_OK;
 }

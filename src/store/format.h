@@ -67,6 +67,7 @@ typedef struct tn_format {
     const char *not_carried;
 
     bool whole_bytes;           /* a tensor of sub-byte elements must fill whole bytes */
+    bool only_pads;             /* after plan() it writes nothing between entries, and reads nothing back */
     bool shares;                /* two entries may have the same range of bytes */
     bool keeps_properties;      /* can store tn_properties */
     bool names_parts;           /* each part of a tensor is an entry with its own name */

@@ -100,16 +100,37 @@ tn_status tn_writer_add_member(tn_writer *w, uint32_t *file, tn_error *err)
     if (!status && w->fd >= 0)
         status = tn_fail(err, TN_ERR_ARGUMENT, "%s takes several files: it cannot be written into one",
                          w->format->info.name);
+    bool far = tn_is_url(w->path);
     if (!status && w->dry_run)
-        status = w->nfiles ? TN_OK : try_member(w, err);
+        status = w->nfiles || far ? TN_OK : try_member(w, err);
+    else if (!status && far)
+        status = tn_sink_new_object(&f->sink, err);
     else if (!status)
         status = open_set(w, err);
-    if (!status && !w->dry_run)
+    if (!status && !w->dry_run && !far)
         status = tn_sink_set_add(w->set, &f->sink, err);
     if (status)
         return status;
     f->member = true;
     *file = (uint32_t)w->nfiles++;
+    return TN_OK;
+}
+
+tn_status tn_writer_name_objects(tn_writer *w, tn_error *err)
+{
+    for (size_t i = 0; i < w->nfiles && tn_is_url(w->path); i++) {
+        tn_out_file *f = &w->files[i];
+        if (!f->member)
+            continue;
+        if (!f->path)
+            return tn_fail(err, TN_ERR_UNSUPPORTED, "several files of %s that belong together cannot be "
+                           "written to a URL: write them to a folder, and upload that", w->format->info.name);
+        f->object = tn_arena_printf(&w->arena, "%.*s%s", (int)(tn_base_name(w->path) - w->path), w->path,
+                                    f->path);
+        TN_NEED(f->object, err);
+        if (f->sink)
+            TN_TRY(tn_sink_name_object(f->sink, f->object, err));
+    }
     return TN_OK;
 }
 
@@ -288,6 +309,16 @@ void tn_note_strays(const tn_beside *b, tn_is_member is_member)
 /* The name of a file that is no member; there is one at most. */
 #define SHARED_HEAD "head"
 
+/* Members that are objects are in no set. */
+static tn_status for_object(const tn_writer *w, size_t i, int folder,
+                            tn_status (*of_file)(tn_sink *sink, int folder, const char *name, tn_error *err),
+                            tn_error *err)
+{
+    char name[24];
+    snprintf(name, sizeof name, "%zu", i);
+    return tn_in_file(of_file(w->files[i].sink, folder, name, err), w->files[i].object, err);
+}
+
 /* Does so for the set, and for the file that names its members or is the only one. */
 static tn_status for_shared(const tn_writer *w, int folder,
                             tn_status (*of_set)(tn_sink_set *set, int folder, tn_error *err),
@@ -296,7 +327,9 @@ static tn_status for_shared(const tn_writer *w, int folder,
 {
     tn_status status = w->set ? of_set(w->set, folder, err) : TN_OK;
     for (size_t i = 0; i < w->nfiles && !status; i++)
-        if (!w->files[i].member && w->files[i].sink)
+        if (w->files[i].member && w->files[i].object && w->files[i].sink)
+            status = for_object(w, i, folder, of_head, err);
+        else if (!w->files[i].member && w->files[i].sink)
             status = of_head(w->files[i].sink, folder, SHARED_HEAD, err);
     return tn_in_file(status, w->path, err);
 }
@@ -403,7 +436,12 @@ static tn_status publish(tn_writer *w, tn_error *err)
         }
         f->sink = NULL;
     }
-    status = n ? tn_sink_set_publish(w->set, members, n, last, end, err) : tn_sink_publish(last, end, err);
+    if (n && w->set)
+        status = tn_sink_set_publish(w->set, members, n, last, end, err);
+    else if (n)
+        status = tn_sink_publish_objects(members, n, last, end, err);
+    else
+        status = tn_sink_publish(last, end, err);
     free(members);
     if (!status)
         clean_up(w, head);

@@ -16,6 +16,9 @@ enum { TN_SET_ID = 8 };         /* hexadecimal digits of an id */
 /* One of several files, in the folder of the writer's path. */
 tn_status tn_writer_add_member(tn_writer *w, uint32_t *file, tn_error *err);
 
+/* Gives members that are objects, which have their names once the format has planned, their URLs. */
+tn_status tn_writer_name_objects(tn_writer *w, tn_error *err);
+
 /* The name of member i, in the arena; `id` is NULL if nothing is replaced.  NULL: no memory. */
 typedef const char *(*tn_member_name)(tn_writer *w, size_t i, const char *id);
 

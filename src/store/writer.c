@@ -6,6 +6,7 @@
 #include "bytes/sink_set.h"
 #include "bytes/spill.h"
 #include "store/file.h"
+#include "store/publish.h"
 #include "tensor/array.h"
 #include "tensor/block.h"
 
@@ -142,7 +143,8 @@ static void expect_input(const tn_writer *w, tn_sink *sink)
 /* Members are found in the folder of the file that names them, however that is reached. */
 static tn_status check_beside(const tn_writer *w, const tn_out_file *f, tn_error *err)
 {
-    if (w->fd >= 0 || w->nfiles == 0 || !w->files[0].member || tn_sink_is_beside(f->sink, f->path))
+    if (w->fd >= 0 || w->nfiles == 0 || !w->files[0].member || tn_sink_is_far(f->sink) ||
+        tn_sink_is_beside(f->sink, f->path))
         return TN_OK;
     return tn_fail(err, TN_ERR_IO, "%s is a symbolic link into another folder, but its data would be in the "
                    "folder of the link: remove it, or give the path that it leads to",
@@ -169,6 +171,7 @@ tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_
         tn_sink_abandon(f->sink);
         f->sink = NULL;
     }
+    f->object = tn_is_url(path) ? f->path : NULL;
     *file = (uint32_t)w->nfiles++;
     return TN_OK;
 }
@@ -213,6 +216,8 @@ tn_status tn_writer_plan(tn_writer *w, tn_error *err)
         status = tn_meta_check_unique(w->meta, w->nmeta, TN_NO_OFFSET, err);
     if (!status)
         status = w->format->plan(w, err);
+    if (!status)
+        status = tn_writer_name_objects(w, err);
     for (size_t i = 0; i < w->count && !status; i++)    /* now it is known which have a checksum */
         if (w->entries[i].checksum != TN_CHECKSUM_NONE &&
             !(w->entries[i].digest = tn_arena_zalloc(&w->arena, 1, sizeof(tn_digest))))

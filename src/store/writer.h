@@ -50,6 +50,7 @@ typedef struct tn_out_entry {
 typedef struct tn_out_file {
     tn_sink    *sink;           /* NULL in a dry run */
     const char *path;           /* for a member of a set: its name, once it has one */
+    const char *object;         /* URL of an object, or NULL */
     bool        member;         /* of the writer's set: see store/publish.h */
     void       *head;           /* of the format, freed with the writer; or NULL */
     uint8_t    *memory;         /* bytes that only the format uses, instead of a sink; or NULL */

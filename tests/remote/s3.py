@@ -9,6 +9,7 @@ import pathlib
 import re
 import sys
 import threading
+import time
 import urllib.parse
 from xml.sax.saxutils import escape
 
@@ -86,6 +87,9 @@ class Store:
             if key not in self.objects and file.is_file():      # what is in the folder is there from the beginning
                 self.objects[key] = (file.read_bytes(), '"of-%s"' % hashlib.md5(key.encode()).hexdigest())
             getattr(self, "do_" + request.command)(request, key, query)
+        if request.stuck:       # the object is there, but nobody is told for long
+            time.sleep(20)
+            request.lose_reply()
 
     def fail(self, request, status, code, headers=()):
         request.reply(status, [("Content-Type", "application/xml"), *headers],
@@ -138,6 +142,10 @@ class Store:
             if not upload or upload["key"] != key:
                 self.fail(request, 404, "NoSuchUpload")
                 return
+            if "partfail" in request.switches and \
+                    request.server.state.count("partfail") < int(request.switches["partfail"]):
+                self.fail(request, 503, "SlowDown")
+                return
             upload["parts"][int(query["partNumber"])] = (etag, request.body)
         elif request.headers.get("If-None-Match") == "*" and key in self.objects:
             self.fail(request, 412, "PreconditionFailed")
@@ -186,9 +194,13 @@ class Store:
         if "completefail" in request.switches and request.server.state.count("complete") < 1:
             self.xml(request, "<Error><Code>InternalError</Code></Error>")      # 200 with an error: S3 does that
             return
-        etag = '"%s-%d"' % (hashlib.md5(b"".join(data)).hexdigest(), len(listed))
+        sums = b"".join(hashlib.md5(part).digest() for part in data)        # as AWS does it
+        etag = '"%s-%d"' % (hashlib.md5(sums).hexdigest(), len(listed))
         self.objects[key] = (b"".join(data), etag)
         del self.uploads[query["uploadId"]]
+        if "stuck" in request.switches and request.server.state.count("stuck " + key.rpartition("/")[0]) < 1:
+            request.stuck = True
+            return
         if "lost" in request.switches and request.server.state.count("lost complete") < 1:
             request.lose_reply()
             return

@@ -25,6 +25,8 @@ Faults are switches in the path, each a segment that begins with "~", before the
     ~empty           200 without a body
     ~replaced        the first reply of a path is cut after 1000 bytes and has another ETag and other bytes
     ~lost            an object is written, but the first reply to that is lost
+    ~stuck           the same, and the connection stays open for long
+    ~partfail=2      the first two parts that are sent are answered with 503
     ~thanks          the reply to a part has a body
     ~lifetime=60     credentials that expire in so many seconds
 
@@ -140,6 +142,7 @@ class Handler(BaseHTTPRequestHandler):
         state = self.server.state
         came = time.monotonic()
         self.entry = None
+        self.stuck = False
         path, _, self.query = self.path.partition("?")
         length = int(self.headers.get("Content-Length") or 0)
         self.body = self.rfile.read(length) if length else b""

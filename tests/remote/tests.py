@@ -346,6 +346,20 @@ def an_object_is_written_as_a_file_is():
 
 
 @test
+def a_set_of_files_is_a_set_of_objects():
+    near = ROOM / "near-set"
+    near.mkdir()
+    tool("convert", FILES / "m.safetensors", near / "sh.safetensors", "--shard-size", "6MiB")
+    tool("convert", FILES / "m.safetensors", "s3://bucket/set of objects/sh.safetensors", "--shard-size", "6MiB", env=S3)
+    expect(len(list(near.iterdir())) > 2)
+    for path in near.iterdir():
+        equal(stored(f"set of objects/{path.name}"), path.read_bytes(), path.name)
+    tool("verify", "s3://bucket/set of objects/sh.safetensors.index.json", env=S3)
+    result = tool("convert", FILES / "m.npz", "s3://bucket/two.json", "--to", "raw", code=1, env=S3)
+    expect("several files of raw" in result.err, result.err)
+
+
+@test
 def an_object_that_exists_is_not_replaced_unless_asked():
     tool("convert", FILES / "small.safetensors", "s3://bucket/once.zt", env=S3)
     result = tool("convert", FILES / "small.safetensors", "s3://bucket/once.zt", env=S3, code=2)
@@ -418,8 +432,6 @@ def other_urls_are_not_written():
     for url in (f"{URL}/x.zt", "hf://org/repo/x.zt"):
         result = tool("convert", FILES / "small.safetensors", url, code=1)
         expect("only s3:// URLs can be written" in result.err, result.err)
-    result = tool("convert", FILES / "m.safetensors", "s3://bucket/sh.safetensors", "--shard-size", "1MiB", code=1, env=S3)
-    expect("cannot be written to a URL" in result.err, result.err)
 
 
 # ---- saved plans ----

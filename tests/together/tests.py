@@ -6,17 +6,20 @@ WORD: only tests whose name has one of these.
 Every output is compared with that of "tenon convert" by one process, file by file.  TOOLS has trace and
 inject.so of tests/faults and locks.so.
 """
+import fcntl
 import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
 
-import hosts                            # the tests of both register themselves
+import hosts                            # the tests of all three register themselves
+import objects
 import results
 from support import (ENVIRONMENT, INPUT, ROOM, SMALL, TENON, TOOLS, Case, begin, contents, crc32c, damage, end,
                      kills, main, test, tool, write_input, write_tensors)
@@ -398,8 +401,7 @@ def without_standard_output_nothing_is_written_elsewhere():
 
 
 @test
-def urls_and_pipes_are_refused():
-    assert "only make a file together" in tool("convert", "--together", SMALL, "s3://bucket/out.zt", code=1).stderr
+def pipes_are_refused():
     assert "several processes" in tool("convert", "--together", SMALL, "-", "--to", "ztensor", code=2).stderr
     assert "--work needs --together" in tool("convert", SMALL, ROOM / "x.zt", "--work", "x", code=2).stderr
 
@@ -516,6 +518,106 @@ def files_that_became_shorter_publish_nothing():
     os.truncate(case.work / "files/head", 1000)
     assert "abandon" in tool("finish", case.work, code=1).stderr
     case.is_untouched()
+
+
+@test
+def a_damaged_record_is_removed_by_who_has_its_lock_only():
+    case = Case("out.zt", source=SMALL)
+    case.plan()
+    tool("run", case.work, "-q")
+    record = sorted((case.work / "pieces").glob("*.done"))[1]
+    good = record.read_bytes()
+    with open(record.with_suffix(".lock"), "r+") as lock:       # as a process that makes it again
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        record.write_bytes(good[:-5])
+        tool("run", case.work, "-q")
+        assert record.exists(), "removed under the lock of another"
+        record.write_bytes(good)
+    tool("finish", case.work, "-q")
+    case.is_right()
+
+
+@test
+def looking_at_a_folder_hinders_nobody():
+    case = Case("out.zt", source=SMALL)
+    case.plan()
+    lock = case.work / "pieces/00000.lock"
+    lock.write_text("")
+    trace = subprocess.run(["strace", "-f", "-e", "trace=flock", TENON, "ls", case.work], env=ENVIRONMENT,
+                           capture_output=True, text=True) if shutil.which("strace") else None
+    if trace and trace.returncode == 0:
+        assert "LOCK_EX" not in trace.stderr, trace.stderr
+    with open(lock, "r+") as held:      # a process that has no file in processes/ is none that lives
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert not json.loads(tool("ls", "--json", case.work).stdout)["holders"]
+
+
+@test
+def a_link_to_a_work_folder_is_not_taken_for_it():
+    case = Case("out.zt", source=SMALL)
+    case.plan()
+    link = case.folder / "link"
+    link.symlink_to(case.work)
+    for path in (link, f"{link}/"):
+        for command in (["abandon", path], ["run", path, "-q"], ["finish", path, "-q"]):
+            assert "symbolic link" in tool(*command, code=3).stderr, (command, path)
+    assert case.pieces() and link.is_symlink()
+    tool("abandon", f"{case.work}/")
+    assert not case.work.exists()
+
+
+@test
+def records_are_as_large_as_the_plan_allows():
+    case = Case("out.zt", "--checksum", "crc32c", source=SMALL)
+    case.plan()
+    tool("run", case.work, "-q")
+    record = sorted((case.work / "pieces").glob("*.done"))[0]
+    os.truncate(record, 1 << 29)
+    for command in (["finish", case.work], ["run", case.work], case.command()):
+        done = tool(*command, code=1)
+        assert re.search(r"expected at most \d{4,5} bytes in a record but found 536870912", done.stderr), done.stderr
+        assert str(record) in done.stderr, done.stderr
+
+
+@test
+def errors_about_records_name_the_file():
+    case = Case("out.zt", "--compress", "zstd", source=SMALL)
+    case.plan()
+    tool("run", case.work, "-q")
+    records = sorted((case.work / "pieces").glob("*.done"))
+    shutil.copy(records[1], records[0])
+    part = json.loads(records[1].read_text())["part"]
+    records[0].with_suffix(".part").write_bytes(bytes(part))
+    done = tool("finish", case.work, code=1)
+    assert str(records[0]) in done.stderr and "another piece" in done.stderr, done.stderr
+
+
+@test
+def an_output_that_appears_after_the_plan_is_not_replaced_unasked():
+    for forced in ((), ("--force",)):
+        case = Case("out.zt", source=SMALL)
+        case.plan(*forced)
+        tool("run", case.work, "-q")
+        case.out.write_text("mine")
+        done = tool("finish", case.work, "-q", code=2)
+        assert "--force replaces it" in done.stderr and case.out.read_text() == "mine", done.stderr
+        tool("finish", case.work, "-q", "--force")
+        case.is_right(str(forced))
+    case = Case("out.zt", source=SMALL)
+    case.out.write_text("old")          # what was there when it was asked for is replaced
+    case.plan("--force")
+    tool("run", case.work, "-q")
+    tool("finish", case.work, "-q")
+    case.is_right()
+
+
+@test
+def one_piece_is_not_many():
+    case = Case("out.zt", source=SMALL)
+    tool("plan", SMALL, case.out, "-q")
+    assert "the only piece is made: \"tenon finish\" publishes it" in tool("run", case.work).stderr
+    assert "there is no piece 5: the last of 1 is 0" in tool("run", case.work, "--piece", "5", code=None).stderr
+    tool("abandon", case.work)
 
 
 # ---- dying ----

@@ -22,10 +22,11 @@ const tn_source_kind tn_source_https = { .scheme = "https://", .start = start };
 const tn_source_kind tn_source_s3 = { .scheme = "s3://", .start = start };
 const tn_source_kind tn_source_hub = { .scheme = "hf://", .start = start };
 
-tn_status tn_upload_open(const char *url, bool replace, tn_upload **upload, tn_error *err)
+tn_status tn_upload_open(const char *url, bool replace, bool looks, tn_upload **upload, tn_error *err)
 {
     (void)url;
     (void)replace;
+    (void)looks;
     (void)upload;
     return refuse(err);
 }
@@ -47,6 +48,76 @@ tn_status tn_upload_finish(tn_upload *upload, int fd, uint64_t size, tn_error *e
 }
 
 void tn_upload_close(tn_upload *upload) { (void)upload; }
+
+/* There are no uploads without tn_upload_open(). */
+tn_status tn_upload_cut(tn_upload *upload, const tn_sink_part *parts, size_t n, uint64_t rest, tn_error *err)
+{
+    (void)upload;
+    (void)parts;
+    (void)n;
+    (void)rest;
+    return refuse(err);
+}
+
+uint64_t tn_upload_run(const tn_upload *upload, uint64_t offset, tn_upload_kind *kind)
+{
+    (void)upload;
+    (void)offset;
+    *kind = TN_UPLOAD_KEPT;
+    return UINT64_MAX;
+}
+
+tn_status tn_upload_begin(tn_upload *upload, char id[TN_UPLOAD_ID], tn_error *err)
+{
+    (void)upload;
+    (void)id;
+    return refuse(err);
+}
+
+void tn_upload_join(tn_upload *upload, const char *id)
+{
+    (void)upload;
+    (void)id;
+}
+
+bool tn_upload_has_id(const tn_upload *upload)
+{
+    (void)upload;
+    return false;
+}
+
+tn_status tn_upload_send(tn_upload *upload, int fd, uint32_t piece, tn_buf *etags, tn_error *err)
+{
+    (void)upload;
+    (void)fd;
+    (void)piece;
+    (void)etags;
+    return refuse(err);
+}
+
+bool tn_upload_was_sent(tn_upload *upload, uint32_t piece, const char *const *etags, size_t n)
+{
+    (void)upload;
+    (void)piece;
+    (void)etags;
+    (void)n;
+    return false;
+}
+
+void tn_upload_take_back(tn_upload *upload) { (void)upload; }
+
+void tn_upload_expect(tn_upload *upload, const char *etag)
+{
+    (void)upload;
+    (void)etag;
+}
+
+void tn_upload_announce(tn_upload *upload, tn_sink_coming_fn coming, void *context)
+{
+    (void)upload;
+    (void)coming;
+    (void)context;
+}
 
 tn_status tn_uploads_list(const char *url, tn_uploads_fn report, void *context, tn_error *err)
 {

@@ -22,8 +22,8 @@ static void put_item(tn_buf *b, const char *name, const char *value)
     tn_url_put(b, (tn_text){ value, strlen(value) }, "");
 }
 
-/* Sends a request, to the right region; the reply is in `to`. */
-static tn_status ask(tn_s3_object *o, const tn_s3_request *r, tn_buf *to, tn_error *err)
+/* Sends a request, to the right region; the reply is in `to`, and its status in *answered (may be NULL). */
+static tn_status ask(tn_s3_object *o, const tn_s3_request *r, tn_buf *to, int *answered, tn_error *err)
 {
     tn_status status = TN_OK;
     bool again = true;
@@ -36,6 +36,8 @@ static tn_status ask(tn_s3_object *o, const tn_s3_request *r, tn_buf *to, tn_err
         status = tn_exchange_run(x, err);
         to->size = x->got;
         int answer = x->reply.status;
+        if (answered)
+            *answered = answer;
         again = status && (answer == 400 || answer == 301 || answer == 403) && tn_s3_mend(o, x);
         status = again ? TN_OK : status;
         tn_exchange_free(x);
@@ -75,7 +77,7 @@ static tn_status list_page(tn_s3_object *o, const char *prefix, marker *m, tn_bu
     tn_buf_putc(&query, '\0');
     tn_status status = query.bad ? tn_fail_nomem(err) : TN_OK;
     if (!status)
-        status = ask(o, &(tn_s3_request){ .method = "GET", .query = (char *)query.data }, page, err);
+        status = ask(o, &(tn_s3_request){ .method = "GET", .query = (char *)query.data }, page, NULL, err);
     tn_buf_free(&query);
     if (status)
         return status;
@@ -139,6 +141,7 @@ tn_status tn_uploads_end(const char *url, const char *id, tn_error *err)
     tn_s3_object o;
     tn_error own;
     tn_buf query = { 0 }, reply = { 0 };
+    int answer = 0;
     err = err ? err : &own;
     TN_GIVEN(url, "a URL", err);
     TN_GIVEN(id, "the id of an upload", err);
@@ -149,7 +152,10 @@ tn_status tn_uploads_end(const char *url, const char *id, tn_error *err)
     tn_buf_putc(&query, '\0');
     status = query.bad ? tn_fail_nomem(err) : TN_OK;
     if (!status)
-        status = ask(&o, &(tn_s3_request){ .method = "DELETE", .query = (char *)query.data }, &reply, err);
+        status = ask(&o, &(tn_s3_request){ .method = "DELETE", .query = (char *)query.data }, &reply, &answer,
+                     err);
+    if (status && answer == 404)
+        status = TN_OK;         /* it has ended already */
     tn_buf_free(&query);
     tn_s3_close(&o);
     tn_transfers_leave();

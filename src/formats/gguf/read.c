@@ -231,6 +231,7 @@ const tn_format tn_format_gguf = {
     .open = open_any,
     .type_name = type_name,
     .is_later_file = tn_gguf_is_later_file,
+    .only_pads = true,
     .min_align = 1,             /* means that none was asked for */
     .plan = tn_gguf_plan_files,
     .finish = tn_gguf_finish,

@@ -248,8 +248,11 @@ tn_status tn_gguf_open_files(tn_writer *w, tn_gguf_plan *plan, tn_error *err)
     if (plan->nfiles == 1)
         return tn_writer_add_file(w, w->path, &plan->files[0].file, err);
     TN_TRY(check_names(w, plan, err));
-    for (size_t i = 1; i < plan->nfiles; i++)
+    for (size_t i = 1; i < plan->nfiles; i++) {
         TN_TRY(tn_writer_add_member(w, &plan->files[i].file, err));
+        w->files[plan->files[i].file].path = member_name(w, i - 1, NULL);
+        TN_NEED(w->files[plan->files[i].file].path, err);
+    }
     const char *first = path_of(w, 0);
     return first ? tn_writer_add_file(w, first, &plan->files[0].file, err) : tn_fail_nomem(err);
 }

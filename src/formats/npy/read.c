@@ -123,6 +123,7 @@ const tn_format tn_format_npy = {
     .probe = probe,
     .open = open_npy,
     .type_name = tn_npy_type_name,
+    .only_pads = true,
     .min_align = TN_NPY_ALIGN,
     .plan = tn_npy_plan,
     .finish = tn_npy_finish,

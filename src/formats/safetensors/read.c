@@ -429,6 +429,7 @@ const tn_format tn_format_safetensors = {
     .probe = probe,
     .open = open_any,
     .type_name = type_name,
+    .only_pads = true,
     .whole_bytes = true,
     .names_parts = true,
     .min_align = 64,

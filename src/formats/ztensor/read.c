@@ -332,6 +332,7 @@ const tn_format tn_format_ztensor = {
     .probe = probe,
     .open = open_ztensor,
     .type_name = type_name,
+    .only_pads = true,
     .shares = true,
     .names_parts = true,
     .min_align = ZT_ALIGN,
