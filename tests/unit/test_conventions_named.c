@@ -102,12 +102,37 @@ static void auto_round_has_the_entries_of_others(void)
     CHECK(cast_with("awq_gemm_g64", "auto-round", NULL) == TN_OK);
 }
 
+/* Codes of one dimension with as many dimensions of scales have no rows to scale. */
+static void codes_of_one_dimension_are_refused(void)
+{
+    static const char *const headers[] = {
+        "{\"a._data\":{\"dtype\":\"I8\",\"shape\":[16],\"data_offsets\":[0,16]},"
+        "\"a._scale\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[16,32]}}",
+        "{\"a._weight_qdata\":{\"dtype\":\"I8\",\"shape\":[16],\"data_offsets\":[0,16]},"
+        "\"a._weight_scale\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[16,32]}}",
+    };
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        size_t n;
+        uint8_t *bytes = make_file(headers[i], 32, &n);
+        const tn_rule cast = { "cast", "f32" };
+        const tn_convert_options o = { .size = sizeof o, .rules = &cast, .nrules = 1 };
+        tn_error err = { .text = "" };
+        put_bytes("model.safetensors", bytes, n);
+        free(bytes);
+        tn_file *f = open_file("model.safetensors");
+        CHECK(tn_convert(f, in_folder("out.zt").text, &o, NULL, &err) == TN_ERR_UNSUPPORTED);
+        CHECK(strstr(err.text, "its scales are of another shape than its codes") != NULL);
+        tn_close(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(what_is_not_decoded_is_named),
         IN_FOLDER(a_configuration_of_another_method_contradicts_the_entries),
         IN_FOLDER(auto_round_has_the_entries_of_others),
+        IN_FOLDER(codes_of_one_dimension_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

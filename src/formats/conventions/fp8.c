@@ -57,7 +57,7 @@ static bool choose_datatype(tn_unpacking *u, const tn_tensor *scale, const char 
     tn_shape_count(scale->rank, scale->shape, &count);
     if (count == 1 && scale->rank < 2)
         return tn_unpack_as(u, "%s|%s", number, kind);
-    if (scale->rank == u->rank)
+    if (scale->rank == u->rank && u->rank >= 2)
         return use_grid(u, scale, number, kind);
     bool leads = scale->rank < u->rank;
     for (uint32_t i = 0; i < scale->rank && leads; i++)
