@@ -270,7 +270,8 @@ static bool take_hex(tn_json *j, uint8_t *bytes, uint64_t n)
     for (size_t i = 0; i < n && good; i++) {
         int high = value_of(t.ptr[2 * i]), low = value_of(t.ptr[2 * i + 1]);
         good = high >= 0 && low >= 0;
-        bytes[i] = (uint8_t)(high << 4 | low);
+        if (good)
+            bytes[i] = (uint8_t)(high << 4 | low);
     }
     return good || tn_json_reject(j, TN_ERR_CORRUPT, "expected %llu bytes in hexadecimal",
                                   (unsigned long long)n);
