@@ -1,6 +1,7 @@
 /* bytes/claims.c - pieces of work, divided by locks. */
 #include "bytes/claims.h"
 #include "base/error.h"
+#include "bytes/checksum.h"
 #include "bytes/identity.h"
 #include "bytes/source.h"
 #include "bytes/temporary.h"
@@ -123,6 +124,18 @@ tn_status tn_claim_get(const tn_claims *c, size_t piece, const char *suffix, tn_
     tn_source_close(source);
     tn_claim_path(c, piece, suffix, path);
     return tn_in_file(status, path, err);
+}
+
+/* Where locks do not work another process may have been faster. */
+tn_status tn_claim_settle(const tn_claims *c, size_t piece, tn_error *err)
+{
+    char from[TN_CLAIM_NAME], to[TN_CLAIM_NAME];
+    tn_claim_name(piece, c->unsynced, from);
+    tn_claim_name(piece, ".done", to);
+    if (renameat(c->pieces, from, c->pieces, to) == 0)
+        return TN_OK;
+    int problem = errno;
+    return tn_claim_has(c, piece, ".done") ? TN_OK : tn_claims_fail(err, problem, "the record of a piece");
 }
 
 tn_status tn_claim_open_part(const tn_claims *c, size_t piece, char name[TN_CLAIM_PART], int *fd,
@@ -411,6 +424,9 @@ static tn_status show_life(tn_claims *c, tn_error *err)
 tn_status tn_claims_open(tn_claims *c, int work, tn_error *err)
 {
     *c = (tn_claims){ .work = work, .alive = -1, .self = tn_process_self() };
+    const void *which = *c->self.boot ? (const void *)c->self.boot : (const void *)&c->self;
+    snprintf(c->unsynced, sizeof c->unsynced, ".made-%08" PRIx32,
+             tn_crc32c(0, which, *c->self.boot ? strlen(c->self.boot) : sizeof c->self));
     c->pieces = openat(work, "pieces", FOLDER_FLAGS);
     int problem = errno;
     c->processes = openat(work, "processes", FOLDER_FLAGS);

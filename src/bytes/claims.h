@@ -2,6 +2,8 @@
  *
  * A claim is a lock (flock) on NNNNN.lock.  Who has it makes the piece and leaves NNNNN.done, a record that
  * appears whole by rename(); then the piece is made for everybody.  The lock of a process that dies is free.
+ * While the data of a piece is on its way to disk its record is called NNNNN.made-BOOT: processes of the same
+ * boot of the same machine can still sync that data, others cannot rely on it.
  * NNNNN.failed says why a piece could not be made; NNNNN.part has bytes that wait for their place.
  *
  * Locks save work, and nothing else: two processes that make the same piece write the same bytes.  So where
@@ -33,6 +35,7 @@ typedef struct tn_claims {
     tn_process  self;
     int         alive;          /* the file of this process, which it has locked, or -1 */
     char        name[48];       /* of that file */
+    char        unsynced[16];   /* the suffix ".made-BOOT" of this boot */
     const char *path;           /* of the folder, for messages; NULL: not known */
     uint64_t    most;           /* bytes of a file of a piece that are read at most; 0: TN_CLAIM_MOST */
     const char *problem;        /* TN_LOCKS_..., or NULL: locks work */
@@ -87,6 +90,9 @@ tn_status tn_claim_put(const tn_claims *c, size_t piece, const char *suffix, tn_
 tn_status tn_claim_get(const tn_claims *c, size_t piece, const char *suffix, tn_arena *arena, tn_text *text,
                        bool *there, tn_error *err);
 void      tn_claim_remove(const tn_claims *c, size_t piece, const char *suffix);
+
+/* Its record, put with the suffix `unsynced`, becomes ".done": the data is on disk. */
+tn_status tn_claim_settle(const tn_claims *c, size_t piece, tn_error *err);
 
 /* A new file for the bytes of a piece, which gets its name by tn_claim_name_part(). */
 #define TN_CLAIM_PART 64

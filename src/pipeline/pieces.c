@@ -21,11 +21,6 @@ void tn_pieces_init(tn_pieces *p)
     p->claims.alive = p->claims.pieces = p->claims.processes = -1;
 }
 
-void tn_pieces_end(tn_pieces *p)
-{
-    tn_claims_close(&p->claims);
-}
-
 tn_status tn_pieces_join(tn_pieces *p, int folder, tn_error *err)
 {
     TN_TRY(tn_claims_open(&p->claims, folder, err));
@@ -67,6 +62,13 @@ static void mark(tn_pieces *p, size_t piece)
     p->made[piece] = true;
     p->nmade++;
     p->bytes_made += p->cost(p->maker, piece);
+}
+
+static void unmark(tn_pieces *p, size_t piece)
+{
+    p->made[piece] = false;
+    p->nmade--;
+    p->bytes_made -= p->cost(p->maker, piece);
 }
 
 static bool is_made(const tn_pieces *p, size_t i, tn_text record)
@@ -157,7 +159,7 @@ tn_status tn_pieces_check_all(tn_pieces *p, tn_error *err)
 
 tn_status tn_pieces_put_record(const tn_pieces *p, size_t i, tn_text text, tn_error *err)
 {
-    return tn_claim_put(&p->claims, p->base + i, ".done", text, err);
+    return tn_claim_put(&p->claims, p->base + i, p->sync ? p->claims.unsynced : ".done", text, err);
 }
 
 tn_status tn_pieces_get_record(tn_pieces *p, size_t i, tn_arena *arena, tn_text *text, tn_error *err)
@@ -207,7 +209,98 @@ static tn_status make_piece(tn_pieces *p, size_t i, tn_error *err)
     return p->make(p->maker, i, err);
 }
 
-tn_status tn_pieces_run(tn_pieces *p, size_t i, tn_work_outcome *outcome, tn_error *err)
+/* ---- writing to disk, while the next pieces are made ---- */
+
+static void *run_sync(void *pieces)
+{
+    tn_pieces *p = pieces;
+    tn_syncing *s = &p->syncing;
+    s->status = p->sync(p->maker, &s->now, &s->why);
+    /* after a failure a second sync would succeed, and the data be lost all the same */
+    for (size_t i = 0; i < s->now.n && s->status; i++)
+        tn_claim_remove(&p->claims, p->base + s->now.pieces[i], p->claims.unsynced);
+    atomic_store(&s->ended, true);
+    return NULL;
+}
+
+static void begin_sync(tn_pieces *p)
+{
+    tn_syncing *s = &p->syncing;
+    s->now = s->next;
+    s->next.n = 0;
+    s->status = TN_OK;
+    s->why = (tn_error){ .offset = TN_NO_OFFSET };
+    s->threaded = false;
+    atomic_store(&s->ended, false);
+    if (s->now.n)
+        s->threaded = pthread_create(&s->thread, NULL, run_sync, p) == 0;
+    if (s->now.n && !s->threaded)
+        run_sync(p);
+}
+
+/* Waits until what is being written is on disk: then its records count, and its locks are free. */
+static tn_status end_sync(tn_pieces *p, tn_error *err)
+{
+    tn_syncing *s = &p->syncing;
+    if (s->threaded)
+        pthread_join(s->thread, NULL);
+    s->threaded = false;
+    for (size_t i = 0; i < s->now.n; i++) {
+        size_t piece = s->now.pieces[i];
+        if (!s->status)
+            s->status = tn_claim_settle(&p->claims, p->base + piece, &s->why);
+        if (s->status)
+            unmark(p, piece);
+        tn_claim_release(s->now.locks[i]);
+    }
+    if (s->status && s->now.n)
+        leave_failure(p, s->now.pieces[0], &s->why);
+    if (s->status && s->now.n && err)
+        *err = s->why;
+    tn_status status = s->now.n ? s->status : TN_OK;
+    s->now.n = 0;
+    return status;
+}
+
+/* Takes the lock of a piece that is made. */
+static tn_status add_unsynced(tn_pieces *p, size_t piece, int lock, tn_error *err)
+{
+    tn_syncing *s = &p->syncing;
+    s->next.pieces[s->next.n] = piece;
+    s->next.locks[s->next.n++] = lock;
+    mark(p, piece);
+    if (s->now.n && !atomic_load(&s->ended) && s->next.n < TN_SYNC_MOST)
+        return TN_OK;
+    tn_status status = end_sync(p, err);
+    begin_sync(p);
+    return status;
+}
+
+/* What was made is on disk, whatever came of the rest. */
+static tn_status settle(tn_pieces *p, tn_status status, tn_error *err)
+{
+    tn_status synced = end_sync(p, status ? NULL : err);
+    status = status ? status : synced;
+    begin_sync(p);
+    synced = end_sync(p, status ? NULL : err);
+    return status ? status : synced;
+}
+
+/* Made by a process of this machine that was killed before the data was on disk. */
+static bool is_unsynced(tn_pieces *p, size_t i)
+{
+    tn_arena arena = { 0 };
+    tn_text text = { "", 0 };
+    bool there = false;
+    tn_status status = p->sync ? tn_claim_get(&p->claims, p->base + i, p->claims.unsynced, &arena, &text,
+                                              &there, NULL) : TN_OK;
+    bool made = !status && there && is_made(p, i, text);
+    tn_arena_free(&arena);
+    return made;
+}
+
+/* Tries to get a piece and to make it; its data may still be on its way to disk then. */
+static tn_status run_piece(tn_pieces *p, size_t i, tn_work_outcome *outcome, tn_error *err)
 {
     tn_claim claim;
     int lock;
@@ -221,17 +314,32 @@ tn_status tn_pieces_run(tn_pieces *p, size_t i, tn_work_outcome *outcome, tn_err
     if (claim != TN_CLAIM_MINE)
         return TN_OK;
     tn_error why = { .offset = TN_NO_OFFSET };
-    tn_status status = make_piece(p, i, &why);
-    if (status)
+    bool unsynced = is_unsynced(p, i);
+    tn_status status = unsynced ? TN_OK : make_piece(p, i, &why);
+    if (status) {
         leave_failure(p, i, &why);
-    tn_claim_release(lock);
-    if (status && err)
-        *err = why;
-    if (status)
+        tn_claim_release(lock);
+        if (err)
+            *err = why;
         return status;
+    }
+    *outcome = unsynced ? TN_WORK_WAS_MADE : TN_WORK_MADE;
+    if (p->sync)
+        return add_unsynced(p, i, lock, err);
     mark(p, i);
-    *outcome = TN_WORK_MADE;
+    tn_claim_release(lock);
     return TN_OK;
+}
+
+tn_status tn_pieces_run(tn_pieces *p, size_t i, tn_work_outcome *outcome, tn_error *err)
+{
+    return settle(p, run_piece(p, i, outcome, err), err);
+}
+
+void tn_pieces_end(tn_pieces *p)
+{
+    (void)settle(p, TN_OK, NULL);
+    tn_claims_close(&p->claims);
 }
 
 /* ---- all pieces ---- */
@@ -302,7 +410,7 @@ typedef struct pass {
     size_t holder;              /* a piece that is held */
 } pass;
 
-static tn_status run_pass(tn_pieces *p, pass *now, tn_error *err)
+static tn_status try_pieces(tn_pieces *p, pass *now, tn_error *err)
 {
     size_t left = 0;
     for (size_t k = 0; k < p->count; k++) {
@@ -311,7 +419,7 @@ static tn_status run_pass(tn_pieces *p, pass *now, tn_error *err)
         if (p->made[i] || (now->shares && p->claims.problem && left++ % p->ranks != p->rank))
             continue;
         TN_TRY(check_failed(p, i, err));
-        TN_TRY(tn_pieces_run(p, i, &outcome, err));
+        TN_TRY(run_piece(p, i, &outcome, err));
         now->made += outcome == TN_WORK_MADE;
         if (outcome == TN_WORK_HELD)
             now->holder = i;
@@ -322,6 +430,11 @@ static tn_status run_pass(tn_pieces *p, pass *now, tn_error *err)
         tell_locks(p);
     }
     return TN_OK;
+}
+
+static tn_status run_pass(tn_pieces *p, pass *now, tn_error *err)
+{
+    return settle(p, try_pieces(p, now, err), err);
 }
 
 /* How long this process has waited, and what it has told of it. */

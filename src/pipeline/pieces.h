@@ -8,7 +8,27 @@
 #include "bytes/claims.h"
 #include "pipeline/walk.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <tenon/work.h>
+
+/* Pieces that are made, and whose data is to be on disk before their records count.  A sync costs some
+ * milliseconds, whatever its size. */
+enum { TN_SYNC_MOST = 4 };
+typedef struct tn_unsynced {
+    size_t n, pieces[TN_SYNC_MOST];
+    int    locks[TN_SYNC_MOST];
+} tn_unsynced;
+
+/* A thread writes some to disk, while the next are made. */
+typedef struct tn_syncing {
+    tn_unsynced now, next;
+    bool        threaded;
+    atomic_bool ended;
+    pthread_t   thread;
+    tn_status   status;
+    tn_error    why;
+} tn_syncing;
 
 typedef struct tn_pieces {
     /* Set before tn_pieces_begin(). */
@@ -22,6 +42,9 @@ typedef struct tn_pieces {
     uint64_t     usual;         /* bytes of a usual piece: much larger ones are made first */
     uint64_t   (*cost)(const void *maker, size_t piece);        /* in bytes */
     tn_status  (*make)(void *maker, size_t piece, tn_error *err);       /* its data, and then its record */
+    /* Writes the data of some to disk; another thread may call it while the next is made.  NULL: the record
+     * is all there is. */
+    tn_status  (*sync)(void *maker, const tn_unsynced *some, tn_error *err);
     /* Whether the data that a whole record tells of is there; NULL: it has none of its own. */
     bool       (*has_data)(const void *maker, size_t piece, tn_text record);
     /* Bytes that a record has at most; NULL: TN_CLAIM_MOST. */
@@ -36,6 +59,7 @@ typedef struct tn_pieces {
     size_t       lost;          /* records that were worth nothing then: a crash of their machine */
     size_t      *order;         /* all pieces, in which they are tried */
     uint64_t     bytes_made;
+    tn_syncing   syncing;
     const char  *told;          /* of locks: the problem that was told */
 } tn_pieces;
 

@@ -118,6 +118,7 @@ static tn_status attach(tn_work *w, tn_error *err)
     p->usual = w->plan->o.piece_size;
     p->cost = cost_of;
     p->make = tn_work_make_piece;
+    p->sync = tn_work_sync_pieces;
     p->has_data = has_part;
     p->most = most_of;
     p->maker = w;

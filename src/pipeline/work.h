@@ -26,8 +26,9 @@ struct tn_work {
     bool            was_left;       /* the folder only tells that the output is published */
 };
 
-/* Makes a piece and leaves its record: work_run.c. */
+/* Makes a piece and leaves its record, and writes the data of some to disk: work_run.c. */
 tn_status tn_work_make_piece(void *work, size_t piece, tn_error *err);
+tn_status tn_work_sync_pieces(void *work, const tn_unsynced *some, tn_error *err);
 
 /* Whether the output is published, as far as is known. */
 bool      tn_work_is_published(const tn_work *w);

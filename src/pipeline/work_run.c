@@ -7,6 +7,7 @@
 #include "store/publish.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 /* Sends the parts of an object that are made. */
@@ -25,24 +26,47 @@ static tn_status send(tn_work *w, size_t i, tn_error *err)
     return tn_in_file(status, writer->files[file].object, err);
 }
 
-/* Data first, then the record: who reads the record finds the data, also after a crash of this machine. */
 static tn_status record(tn_work *w, size_t i, tn_error *err)
 {
     const tn_plan *p = w->plan;
     tn_buf text = { 0 };
-    const tn_out_entry *first = &p->writer->entries[p->writer->first_entry[p->run.pieces[i].first]];
-    tn_status status = tn_writer_sync(p->writer, first->file, err);
-    if (!status)
-        status = tn_piece_record_write(p, i, w->id, &text, err);
+    tn_status status = tn_piece_record_write(p, i, w->id, &text, err);
     if (!status)
         status = tn_pieces_put_record(&w->pieces, i, (tn_text){ (const char *)text.data, text.size }, err);
     tn_buf_free(&text);
     return status;
 }
 
-static tn_status sync_part(int part, tn_error *err)
+static tn_status sync_part(const tn_work *w, size_t i, tn_error *err)
 {
-    return part < 0 || fdatasync(part) == 0 ? TN_OK : tn_fail_errno(err, errno, "cannot write");
+    char name[TN_CLAIM_NAME];
+    tn_claim_name(i, ".part", name);
+    int part = openat(w->pieces.claims.pieces, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    bool good = part >= 0 && fdatasync(part) == 0;
+    int problem = errno;
+    if (part >= 0)
+        close(part);
+    return good ? TN_OK : tn_fail_errno(err, problem, "cannot write the bytes of a piece");
+}
+
+static uint32_t file_of(const tn_work *w, size_t i)
+{
+    const tn_writer *writer = w->plan->writer;
+    return writer->entries[writer->first_entry[w->plan->run.pieces[i].first]].file;
+}
+
+/* The records count after that: who reads them finds the data, also after a crash of this machine. */
+tn_status tn_work_sync_pieces(void *work, const tn_unsynced *some, tn_error *err)
+{
+    const tn_work *w = work;
+    for (size_t i = 0; i < some->n; i++) {
+        uint32_t file = file_of(w, some->pieces[i]);
+        if (tn_run_waits(&w->plan->run, some->pieces[i]))
+            TN_TRY(sync_part(w, some->pieces[i], err));
+        if (i == 0 || file != file_of(w, some->pieces[i - 1]))
+            TN_TRY(tn_writer_sync(w->plan->writer, file, err));
+    }
+    return TN_OK;
 }
 
 tn_status tn_work_make_piece(void *work, size_t i, tn_error *err)
@@ -56,8 +80,6 @@ tn_status tn_work_make_piece(void *work, size_t i, tn_error *err)
         status = tn_claim_open_part(claims, i, name, &part, err);
     if (!status)
         status = tn_plan_run_apart(w->plan, i, part, err);
-    if (!status)
-        status = sync_part(part, err);
     if (!status && part >= 0)
         status = tn_claim_name_part(claims, i, name, err);
     if (!status)

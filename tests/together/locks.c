@@ -2,6 +2,7 @@
  *
  * LOCKS=none: flock() is not there (ENOSYS).  LOCKS=local: every process gets every lock.
  * SLOW: see below.
+ * CLOCK=SECONDS: the clock is so many seconds off.
  * HOST=NAME: this machine is called so, and was booted as another one. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 int flock(int fd, int operation)
@@ -50,6 +52,24 @@ int renameat2(int from_folder, const char *from, int folder, const char *name, u
 {
     be_slow(name);
     return (int)syscall(SYS_renameat2, from_folder, from, folder, name, flags);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    const char *off = getenv("CLOCK");
+    int result = (int)syscall(SYS_clock_gettime, clock, now);
+    if (off && clock == CLOCK_REALTIME)
+        now->tv_sec += atol(off);
+    return result;
+}
+
+time_t time(time_t *now)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    if (now)
+        *now = t.tv_sec;
+    return t.tv_sec;
 }
 
 int gethostname(char *name, size_t n)

@@ -34,12 +34,12 @@ class Skip(Exception):
     """A test that cannot run here, and why."""
 
 
-def write_input(path, seed=1, rows=600, change=0, layers=12):
+def write_input(path, seed=1, rows=600, change=0, layers=12, width=256):
     """Small tensors, two large ones, metadata, and a tied tensor."""
     pick = random.Random(seed)
     header, at = {"__metadata__": {"made": "by a test"}}, 0
     shapes = {f"layer.{i}.{part}": shape for i in range(layers)
-              for part, shape in (("weight", [64, 256]), ("bias", [64]), ("norm", [256]))}
+              for part, shape in (("weight", [64, width]), ("bias", [64]), ("norm", [256]))}
     shapes |= {"embedding": [rows, 512], "head": [rows, 512], "odd": [3, 7, 5], "one": []}
     for name, shape in shapes.items():
         n = 4
