@@ -732,9 +732,10 @@ tn_status tn_run_take(const tn_run *run, size_t i, tn_error *err)
 {
     tn_engine m = { .run = run, .out = run->out };
     tn_piece *p = &run->pieces[i];
-    uint8_t *window = p->waiting.source ? malloc(TN_WINDOW) : NULL;
+    bool waits = unplaced_bytes(&m, p) > 0;     /* also if there are no bytes in the end */
+    uint8_t *window = waits ? malloc(TN_WINDOW) : NULL;
     tn_status status = TN_OK;
-    if (p->waiting.source)
+    if (waits)
         status = window ? place_waiting(&m, p, window, err) : tn_fail_nomem(err);
     free(window);
     p->is_made = p->is_placed = !status;

@@ -10,6 +10,7 @@
 #include "scratch.h"
 #include "sets.h"
 #include "share/wire.h"
+#include "shared_work.h"
 
 static const char *out;
 static size_t kept, refused;
@@ -385,6 +386,78 @@ static void write_conversations(const char *packets)
     tn_buf_free(&packet);
 }
 
+/* ---- folders of works, as fuzz_work takes them ---- */
+
+/* A file of the folder without its checksum, its paths and the number of its plan. */
+static size_t put_work_file(uint8_t *input, size_t at, uint8_t kind, const char *name)
+{
+    size_t n, size = 0;
+    char *text = work_load(name, &n), *end = text ? strstr(text, "\"checksum\":\"crc32c:0x") : NULL;
+    uint8_t *plain = calloc(1, 65536);
+    if (!end || !plain) {
+        free(text);
+        free(plain);
+        return at;
+    }
+    plain[size++] = kind;
+    for (char *next; (next = strstr(end, "\n\"checksum\":\"crc32c:0x")) != NULL;)
+        end = next + 1;
+    n = (size_t)(end - text);
+    for (size_t i = 0; i < n; i++) {
+        size_t folder = strlen(scratch_folder);
+        if (i + folder <= n && memcmp(text + i, scratch_folder, folder) == 0) {
+            plain[size++] = '@';
+            plain[size++] = '@';
+            i += folder - 1;
+        } else if (kind != WORK_PLAN && i + 7 < n && memcmp(text + i, "\"plan\":", 7) == 0) {
+            memcpy(plain + size, "\"plan\":0", 8);
+            size += 8;
+            i += 6 + strspn(text + i + 7, "0123456789");
+        } else {
+            plain[size++] = (uint8_t)text[i];
+        }
+    }
+    at = set_put(input, LARGEST, at, plain, size);
+    free(text);
+    free(plain);
+    return at;
+}
+
+static void make_and_keep(const struct work_way *way, uint8_t number)
+{
+    tn_work *work = NULL;
+    uint8_t input[LARGEST];
+    char name[40];
+    size_t at = WORK_CHOICES;
+    if (way->verb) {
+        REQUIRE(work_look_as(way, 0, NULL) == TN_OK);
+    } else {
+        REQUIRE(work_make(way, &work, NULL) == TN_OK && tn_work_run_all(work, false, NULL) == TN_OK);
+        tn_work_close(work);
+    }
+    input[0] = number;
+    input[1] = 2;
+    at = put_work_file(input, at, WORK_PLAN, "plan.json");
+    put_seed("work", input, at);
+    for (uint8_t i = 0, first = 1; i < 16; i++) {
+        snprintf(name, sizeof name, "pieces/%05u.done", i);
+        if (access(work_file(name), F_OK) != 0)
+            continue;
+        at = put_work_file(input, first ? WORK_CHOICES : at, i, name);
+        first = 0;
+        put_seed("work", input, at);
+    }
+    (void)tn_work_abandon(scratch_file("out.zt.tenon"), NULL);
+}
+
+static void write_works(void)
+{
+    static const uint8_t failed[] = "\0\2\x19\0\x80" "2 somewhere: cannot write\n";
+    for (uint8_t i = 0; i < WORK_WAYS; i++)
+        make_and_keep(&work_ways[i], i);
+    put_seed("work", failed, sizeof failed - 1);
+}
+
 /* Choices at random for targets whose input is choices. */
 static void write_choices(void)
 {
@@ -551,6 +624,7 @@ int main(int argc, char **argv)
     write_names();
     write_pairs();
     write_remakes();
+    write_works();
     write_choices();
     snprintf(path, sizeof path, "%s/fuzz/corpus/wire", argv[2]);
     write_conversations(path);

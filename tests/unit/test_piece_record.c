@@ -171,6 +171,31 @@ static void flip(tn_plan *plan, size_t piece, const tn_buf *r)
 
 static void every_flipped_byte_is_refused(void) { each_piece(flip); }
 
+/* As a tensor without elements has none, or as a record says that is not to be trusted. */
+static void entries_without_bytes_get_a_place_too(void)
+{
+    uint64_t part;
+    tn_buf b = { 0 };
+    tn_error err = { .text = "" };
+    write_input();
+    tn_file *f = open_file("in.zt");
+    tn_plan *plan = make_plan(f, &samples[1], "out.zt");
+    REQUIRE(tn_plan_count(plan) == 1);
+    tn_buf_printf(&b, "{\"format\":\"tenon piece 1\",\"plan\":%d,\"piece\":0,\"part\":0,\"found\":[],", ID);
+    tn_buf_puts(&b, "\"entries\":[[0,\"crc32c:0x00000000\"],[0,\"crc32c:0x00000000\"],"
+                    "[0,\"crc32c:0x00000000\"]],\n");
+    tn_work_seal(&b);
+    if (tn_piece_record_read(plan, 0, ID, (tn_text){ (const char *)b.data, b.size }, &part, &err) ||
+        tn_run_take(&plan->run, 0, &err))
+        fail_msg("%s", line_of(&err));
+    CHECK(part == 0);
+    for (size_t i = 0; i < plan->writer->count; i++)
+        CHECK(plan->writer->entries[i].offset != TN_UNPLACED);
+    tn_plan_free(plan);
+    tn_close(f);
+    tn_buf_free(&b);
+}
+
 /* ---- large ones ---- */
 
 static long peak(void)
@@ -224,6 +249,7 @@ int main(void)
         IN_FOLDER(a_record_is_read_by_its_own_plan_and_piece_only),
         IN_FOLDER(every_truncation_is_refused),
         IN_FOLDER(every_flipped_byte_is_refused),
+        IN_FOLDER(entries_without_bytes_get_a_place_too),
         IN_FOLDER(memory_does_not_grow_with_what_a_record_repeats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
