@@ -196,12 +196,12 @@ def one_process_that_is_interrupted_goes_on_with_the_same_command():
         command = [*case.command("-j", "1")]
         process = begin(*command)
         until = time.monotonic() + 30
-        while len(list(case.work.glob("pieces/*.done"))) < 3 and time.monotonic() < until:
+        while not list(case.work.glob("pieces/*.done")) and time.monotonic() < until:
             time.sleep(0.002)
         process.send_signal(sent)
         process.communicate(timeout=60)
         before = {p.name: p.stat().st_mtime_ns for p in case.work.glob("pieces/*.done")}
-        assert process.returncode == -sent and len(before) >= 3 and not case.out.exists(), (sent, process.returncode)
+        assert process.returncode == -sent and before and not case.out.exists(), (sent, process.returncode)
         second = begin(*command)
         while len(list(case.work.glob("pieces/*.done"))) == len(before) and second.poll() is None:
             time.sleep(0.001)
