@@ -114,6 +114,7 @@ class Place:
                     f.write(data)
         for name in os.listdir(self.path("tmp")):
             os.unlink(self.path("tmp/" + name))
+        shutil.rmtree(self.path("work"), ignore_errors=True)
 
     # ---- running ----
 

@@ -103,6 +103,7 @@ def over_old(name, target, *options, judge="file"):
 
 INDEX = "out/o.safetensors.index.json"
 SHARDED = [*convert(NEW, "out/o.safetensors", "--shard-size", "12K"), "--force", "-j1"]
+SHARED = ["--together", "--work", "work", "--piece-size", "16K"]       # what is in "work" may stay there
 FIRMWARE = ["-o", "out", "--name", "net", "-q"]
 
 ALL = [
@@ -113,6 +114,8 @@ ALL = [
     Scenario("a set of shards, no old one", SHARDED, INDEX, judge="set"),
     Scenario("a set of shards over another", SHARDED, INDEX,
              [convert(OLD, "out/o.safetensors", "--shard-size", "20K")], judge="set"),
+    over_old("for many processes", "out/o.zt", *SHARED, "--checksum", "crc32c"),
+    over_old("for many processes, zstd", "out/o.zt", *SHARED, "--compress", "zstd"),
     over_old("a descriptor and its data", "out/o.json", judge="set"),
     over_old("a model and its data", "out/o.onnx", "--graph", "in/graph.onnx", "--external", "--drop-metadata",
              judge="set"),
