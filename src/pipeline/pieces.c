@@ -216,9 +216,6 @@ static void *run_sync(void *pieces)
     tn_pieces *p = pieces;
     tn_syncing *s = &p->syncing;
     s->status = p->sync(p->maker, &s->now, &s->why);
-    /* after a failure a second sync would succeed, and the data be lost all the same */
-    for (size_t i = 0; i < s->now.n && s->status; i++)
-        tn_claim_remove(&p->claims, p->base + s->now.pieces[i], p->claims.unsynced);
     atomic_store(&s->ended, true);
     return NULL;
 }
@@ -228,38 +225,58 @@ static void begin_sync(tn_pieces *p)
     tn_syncing *s = &p->syncing;
     s->now = s->next;
     s->next.n = 0;
+    s->threaded = false;
+    if (!s->now.n)
+        return;
     s->status = TN_OK;
     s->why = (tn_error){ .offset = TN_NO_OFFSET };
-    s->threaded = false;
     atomic_store(&s->ended, false);
-    if (s->now.n)
-        s->threaded = pthread_create(&s->thread, NULL, run_sync, p) == 0;
-    if (s->now.n && !s->threaded)
+    bool alone = !p->shares_cores && p->walk->jobs == 1;        /* one thread was asked for */
+    s->threaded = !alone && pthread_create(&s->thread, NULL, run_sync, p) == 0;
+    if (!s->threaded)
         run_sync(p);
+}
+
+static void drop(tn_pieces *p, tn_unsynced *some)
+{
+    for (size_t i = 0; i < some->n; i++) {
+        tn_claim_remove(&p->claims, p->base + some->pieces[i], p->claims.unsynced);
+        unmark(p, some->pieces[i]);
+        tn_claim_release(some->locks[i]);
+    }
+    some->n = 0;
+}
+
+/* After a failure a second sync would succeed, and the data be lost all the same: also that of pieces which
+ * were written before it failed. */
+static tn_status give_up(tn_pieces *p, tn_error *err)
+{
+    tn_syncing *s = &p->syncing;
+    size_t first = s->now.pieces[0];
+    drop(p, &s->now);
+    drop(p, &s->next);
+    leave_failure(p, first, &s->why);
+    if (err)
+        *err = s->why;
+    return s->status;
 }
 
 /* Waits until what is being written is on disk: then its records count, and its locks are free. */
 static tn_status end_sync(tn_pieces *p, tn_error *err)
 {
     tn_syncing *s = &p->syncing;
+    if (!s->now.n)
+        return TN_OK;
     if (s->threaded)
         pthread_join(s->thread, NULL);
-    s->threaded = false;
-    for (size_t i = 0; i < s->now.n; i++) {
-        size_t piece = s->now.pieces[i];
-        if (!s->status)
-            s->status = tn_claim_settle(&p->claims, p->base + piece, &s->why);
-        if (s->status)
-            unmark(p, piece);
+    for (size_t i = 0; i < s->now.n && !s->status; i++)
+        s->status = tn_claim_settle(&p->claims, p->base + s->now.pieces[i], &s->why);
+    if (s->status)
+        return give_up(p, err);
+    for (size_t i = 0; i < s->now.n; i++)
         tn_claim_release(s->now.locks[i]);
-    }
-    if (s->status && s->now.n)
-        leave_failure(p, s->now.pieces[0], &s->why);
-    if (s->status && s->now.n && err)
-        *err = s->why;
-    tn_status status = s->now.n ? s->status : TN_OK;
     s->now.n = 0;
-    return status;
+    return TN_OK;
 }
 
 /* Takes the lock of a piece that is made. */
@@ -273,7 +290,7 @@ static tn_status add_unsynced(tn_pieces *p, size_t piece, int lock, tn_error *er
         return TN_OK;
     tn_status status = end_sync(p, err);
     begin_sync(p);
-    return status;
+    return status || s->threaded ? status : end_sync(p, err);
 }
 
 /* What was made is on disk, whatever came of the rest. */

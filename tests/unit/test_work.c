@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <tenon/work.h>
 
-enum { ROWS = 256, COLUMNS = 64, PIECE = 8192 };
+enum { ROWS = 64, COLUMNS = 64, PIECE = 8192, TENSORS = 12 };
 
 static float values[ROWS * COLUMNS];
 static struct tn_sink_calls real;
@@ -32,13 +32,16 @@ static int tear_down(void **state)
 
 static void write_input(void)
 {
-    const simple all[] = {
-        { .name = "big", .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS, COLUMNS }, .data = values },
-        { .name = "half", .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS / 2, COLUMNS }, .data = values },
-    };
+    char names[TENSORS][8];
+    simple all[TENSORS];
     for (size_t i = 0; i < ROWS * COLUMNS; i++)
         values[i] = (float)(i * 2654435761u % 4096) / 64 - 32;
-    write_file("in.zt", (tn_create_options){ .replace = true }, all, 2);
+    for (size_t i = 0; i < TENSORS; i++) {
+        snprintf(names[i], sizeof names[i], "t%zu", i);
+        all[i] = (simple){ .name = names[i], .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS, COLUMNS - (int)i },
+                           .data = values };
+    }
+    write_file("in.zt", (tn_create_options){ .replace = true }, all, TENSORS);
     must_convert("in.zt", "whole.zt", (wish){ .cast = "bf16" });
 }
 
