@@ -48,6 +48,12 @@ int linkat(int from_folder, const char *from, int folder, const char *name, int 
     return (int)syscall(SYS_linkat, from_folder, from, folder, name, flags);
 }
 
+int renameat(int from_folder, const char *from, int folder, const char *name)
+{
+    be_slow(name);
+    return (int)syscall(SYS_renameat2, from_folder, from, folder, name, 0);
+}
+
 int renameat2(int from_folder, const char *from, int folder, const char *name, unsigned flags)
 {
     be_slow(name);

@@ -19,6 +19,7 @@ from crc32c import crc32c
 TENON, TOOLS = sys.argv[1], pathlib.Path(sys.argv[2])
 SLICE = [word for word in sys.argv[3:] if word.startswith("--all")]
 ROOM = pathlib.Path(tempfile.mkdtemp(prefix="tenon-together-"))
+signal.signal(signal.SIGINT, signal.default_int_handler)        # a shell ignores it in the background
 ENVIRONMENT = {k: v for k, v in os.environ.items()
                if not k.startswith(("SLURM", "OMPI", "PMI", "TENON_", "JOB_COMPLETION"))}
 ENVIRONMENT["LC_ALL"] = "C"

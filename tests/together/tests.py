@@ -211,7 +211,10 @@ def one_process_that_is_interrupted_goes_on_with_the_same_command():
     for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         case = big_case()
         command = [*case.command("-j", "1")]
-        process = begin(*command)
+        case.plan()
+        costs = [piece["written"] for piece in case.pieces()]
+        late = sorted(range(len(costs)), key=lambda i: (-(costs[i] // 400000), i))[6]
+        process = begin(*command, env=preloaded(SLOW=f"{late:05}.={ROOM / 'never'}"))      # waits there
         wait_for_records(case, process, 3)
         process.send_signal(sent)
         process.communicate(timeout=60)
