@@ -53,7 +53,7 @@ static void processes_with_the_same_plan_join_and_others_are_refused(void)
     tn_error err = { .text = "" };
     must_join(&first);
     must_join(&second);
-    check_status(join_as("other", &third, &err), &err, TN_ERR_CHANGED, "the options are not what they were");
+    check_status(join_as("other", &third, &err), &err, TN_ERR_CHANGED, "it is the work folder of");
     CHECK(!tn_work_folder_is_gone(first, in_folder("work").text));
     close(third);
     close(second);
@@ -167,15 +167,13 @@ static void ranks_are_counted_once(void)
 static void what_was_published_is_known_by_its_whole_note_only(void)
 {
     int work;
-    struct stat st;
     bool same;
     uint8_t *note;
     size_t n;
     must_join(&work);
     put_file("out", "some bytes");
-    CHECK(stat(in_folder("out").text, &st) == 0);
     CHECK(!tn_work_folder_was_left(work, in_folder("out").text, &same) && !same);
-    tn_work_folder_leave(work, &st);
+    CHECK(tn_work_folder_leave(work, in_folder("out").text));
     CHECK(tn_work_folder_was_left(work, in_folder("out").text, &same) && same);
     CHECK(tn_work_folder_was_left(work, in_folder("none").text, &same) && !same);
     note = load_file(in_folder("work/published").text, &n);
