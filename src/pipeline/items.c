@@ -353,7 +353,6 @@ static tn_status make_whole(const tn_engine *m, const tn_subject *s, tn_maker *w
 static tn_status make_small(const tn_engine *m, const tn_subject *s, bool direct, tn_maker *w, tn_made *r,
                             tn_quantize_stats *stats, tn_error *err)
 {
-    uint64_t gap = m->out->appends ? m->out->options.align : 1;
     tn_status status = make_whole(m, s, w, stats, err);
     for (size_t i = tn_first_entry(m, s); tn_has_entry(s, i) && !status; i = tn_next_entry(m, s, i + 1)) {
         const tn_out_entry *e = tn_entry_at(m, i);
@@ -362,7 +361,7 @@ static tn_status make_small(const tn_engine *m, const tn_subject *s, bool direct
         tn_buf *out = &r->bytes;
         status = o ? TN_OK : TN_ERR_NOMEM;
         if (!status && direct)
-            status = begin_bytes(m, (spot){ e->file, e->offset, gap }, r, &out, err);
+            status = begin_bytes(m, (spot){ e->file, e->offset, m->gap }, r, &out, err);
         if (!status)
             status = tn_in_file(store_part(m, w, e, made, out, o, err), m->out->path, err);
     }

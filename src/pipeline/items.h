@@ -70,6 +70,8 @@ typedef struct tn_engine {
     tn_subject   *subjects;
     size_t        count, cap;
     uint64_t      held;
+    uint64_t      gap;          /* what is between neighbours of the output and shorter is padding; threads
+                                 * must not ask the writer, which places entries meanwhile */
     tn_items      items;
     tn_maker     *scratch;      /* of each thread */
     tn_made *results;

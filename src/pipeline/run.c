@@ -250,6 +250,7 @@ static void close_subjects(tn_engine *m)
 static tn_status run_list(tn_engine *m, tn_error *err)
 {
     tn_status status = m->items.count ? tn_writer_reserve(m->out, err) : TN_OK;
+    m->gap = m->out->appends ? m->out->options.align : 1;
     if (!status && m->items.count)
         status = tn_pool_run(m->run->walk->pool, m->items.count, &(tn_ordered){ tn_run_work, join, m }, err);
     close_subjects(m);
