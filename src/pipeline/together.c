@@ -28,6 +28,7 @@ struct tn_together {
     size_t           used;      /* pieces of earlier runs */
     bool             joined, complete;  /* complete: this process has all results */
     int              telling;   /* the lock of the process that tells, or -1 */
+    bool             gave_up;   /* waiting for that lock: who has it is the last, or another will be */
     bool             is_of_task;        /* the error of the run is not the folder's */
     const tn_together_task *task;       /* of the run */
 };
@@ -344,8 +345,10 @@ bool tn_together_tells(tn_together *t)
         return true;
     if (t->pieces.claims.problem)
         return mark_told(t);
-    if (tn_work_folder_lock(t->folder, "finish.lock", &t->telling, NULL) != TN_OK)
-        return false;           /* another tells for a long time, or has told and removed the folder */
+    if (tn_work_folder_lock(t->folder, "finish.lock", &t->telling, NULL) != TN_OK) {
+        t->gave_up = true;      /* another tells for a long time, or has told and removed the folder */
+        return false;
+    }
     if (!is_told(t))
         return true;
     close(t->telling);
@@ -358,7 +361,7 @@ bool tn_together_tells(tn_together *t)
 static void leave_last(tn_together *t)
 {
     int lock = t->telling;
-    if (lock < 0 && tn_work_folder_lock(t->folder, "finish.lock", &lock, NULL) != TN_OK)
+    if (lock < 0 && !t->gave_up && tn_work_folder_lock(t->folder, "finish.lock", &lock, NULL) != TN_OK)
         lock = -1;
     bool all = t->o.ranks <= tn_work_folder_ranks(t->folder);   /* first: a rank lives before it has come */
     bool last = t->pieces.claims.problem ? tn_claims_are_alone(&t->pieces.claims)
