@@ -67,9 +67,9 @@ static void put_found(tn_buf *b, const tn_plan *p, size_t i)
 
 static void put_sent(tn_buf *b, const tn_piece *piece)
 {
-    const char *at = (const char *)piece->sent.data, *end = at + piece->sent.size;
     if (!piece->sent.size)
         return;
+    const char *at = (const char *)piece->sent.data, *end = at + piece->sent.size;
     tn_buf_puts(b, "\"sent\":[");
     for (size_t n = 0; at < end; at += strlen(at) + 1) {
         tn_buf_puts(b, n++ ? "," : "");
