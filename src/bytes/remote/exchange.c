@@ -480,9 +480,10 @@ tn_status tn_transfers_use(tn_error *err)
     TN_TRY(tn_curl_load(&loaded, err));
     pthread_once(&watched, watch_forks);
     tn_remote_lock();
-    curl = loaded;
     while (transfers.ends)      /* the last user is just leaving */
         tn_remote_wait();
+    if (!transfers.users)       /* else the thread of transfers reads it, without the lock */
+        curl = loaded;
     tn_status status = transfers.users ? TN_OK : start(err);
     transfers.users += !status;
     tn_remote_unlock();
