@@ -26,7 +26,7 @@ enum {
 
 /* An item is large enough that handing it out costs nothing, and small enough that a few of them keep every
  * core busy to the end. */
-#define ITEM_BYTES ((uint64_t)42 * TN_WINDOW)
+#define ITEM_BYTES ((uint64_t)5 * TN_WINDOW)
 #define HELD_BYTES ((uint64_t)256 << 20)        /* of tensors that may have spills, at a time */
 
 /* ---- joining, in order ---- */
