@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from support import ENVIRONMENT, ROOM, TENON, Case, Skip, begin, end, test, tool, write_input
+from support import ENVIRONMENT, ROOM, TENON, Case, Skip, begin, end, tells, test, tool, write_input
 
 SOURCE = ROOM / "hosts.safetensors"
 
@@ -67,9 +67,7 @@ def a_process_of_another_host_that_holds_a_piece_is_named_and_judged_by_its_lock
     command = case.command()
     command.remove("-q")
     near = begin(*command)
-    line, until = "", time.monotonic() + 30
-    while "waiting" not in line and time.monotonic() < until:
-        line = near.stderr.readline()
+    line = tells(near, "waiting")
     assert f"waiting for process {holder['pid']} on far, which has piece {holder['piece']}" in line, line
     assert "stopped" not in line and "locks" not in line, line
     assert near.poll() is None and not case.out.exists()

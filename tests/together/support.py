@@ -95,6 +95,14 @@ def end(processes, codes=(0,)):
     return out
 
 
+def tells(process, word):
+    """The first line of its standard error that has the word; the last one, if 30 seconds go by."""
+    line, until = "", time.monotonic() + 30
+    while word not in line and time.monotonic() < until:
+        line = process.stderr.readline()
+    return line
+
+
 def contents(folder):
     return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
 

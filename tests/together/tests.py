@@ -22,7 +22,7 @@ import hosts                            # the tests of all three register themse
 import objects
 import results
 from support import (ENVIRONMENT, INPUT, ROOM, SMALL, TENON, TOOLS, Case, begin, contents, crc32c, damage, end,
-                     kills, main, test, tool, write_input, write_tensors)
+                     kills, main, tells, test, tool, write_input, write_tensors)
 
 
 def cases():
@@ -803,9 +803,7 @@ def a_process_that_is_stopped_is_named_and_one_that_is_killed_is_replaced():
     command = case.command()
     command.remove("-q")
     other = begin(*command)
-    line, until = "", time.monotonic() + 30
-    while "stopped" not in line and time.monotonic() < until:
-        line = other.stderr.readline()
+    line = tells(other, "stopped")
     assert f"process {holder.process.pid} on {told['host']}" in line, line
     assert not case.out.exists()
     held = f"{told['piece']:05}.done"

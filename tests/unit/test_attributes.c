@@ -18,8 +18,6 @@
 
 enum { OWNER = 65533, GROUP = 65532, NAMED = 65531, WRITER = 65534 };
 
-static struct tn_sink_calls real;
-
 static int no_sync(int fd)
 {
     (void)fd;
@@ -28,16 +26,10 @@ static int no_sync(int fd)
 
 static int set_up(void **state)
 {
-    real = tn_sink_calls;
+    int status = keep_calls(state);
     tn_sink_calls.fsync = no_sync;
     umask(022);
-    return make_folder(state);
-}
-
-static int tear_down(void **state)
-{
-    tn_sink_calls = real;
-    return remove_folder(state);
+    return status;
 }
 
 /* What was said last, and how often. */
@@ -149,7 +141,7 @@ static void everything_is_kept_that_the_system_lets_us_keep(void)
     const acl list = make_acl(7, 4, 0, 6, 0);
     need_root();
     for (int kind = 0; kind < 2; kind++) {
-        tn_sink_calls.open_tmpfile = kind ? no_tmpfile : real.open_tmpfile;
+        tn_sink_calls.open_tmpfile = kind ? no_tmpfile : real_calls.open_tmpfile;
         give_to_others("file", 0640);
         set_attribute("file", "user.origin", "somewhere", 9);
         set_attribute("file", "user.empty", "", 0);
@@ -184,7 +176,7 @@ static void the_list_of_the_folder_gives_nobody_access_to_an_old_file(void)
     make("file", 0640);
     set_attribute(".", DEFAULT, list.bytes, sizeof list.bytes);
     for (int kind = 0; kind < 2; kind++) {
-        tn_sink_calls.open_tmpfile = kind ? no_tmpfile : real.open_tmpfile;
+        tn_sink_calls.open_tmpfile = kind ? no_tmpfile : real_calls.open_tmpfile;
         replace("file");
         CHECK(lacks_attribute("file", ACL) && mode_of("file") == 0640 && times == 0);
     }
@@ -197,7 +189,7 @@ static void what_is_being_written_is_its_owners_alone(void)
     tn_sink *s;
     for (int kind = 0; kind < 2; kind++) {
         struct stat st;
-        tn_sink_calls.open_tmpfile = kind ? no_tmpfile : real.open_tmpfile;
+        tn_sink_calls.open_tmpfile = kind ? no_tmpfile : real_calls.open_tmpfile;
         make("file", 0666);
         CHECK(tn_sink_open(in_folder("file").text, true, &s, NULL) == TN_OK);
         CHECK(fstat(tn_sink_fd(s), &st) == 0 && (st.st_mode & 07777) == 0600);
@@ -353,7 +345,7 @@ static void other_names_of_the_old_file_keep_it(void)
 }
 
 #define IN_FOLDER(function) \
-    { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, tear_down, NULL }
+    { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, restore_calls, NULL }
 
 int main(void)
 {

@@ -3,6 +3,7 @@
 
 #include "bytes/claims.h"
 #include "bytes/sink_calls.h"
+#include "file_systems.h"
 #include "bytes/source.h"
 #include "folder.h"
 #include "make.h"
@@ -14,13 +15,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static struct tn_sink_calls real;
 static int work = -1;
 
 static int set_up(void **state)
 {
-    real = tn_sink_calls;
-    make_folder(state);
+    keep_calls(state);
     CHECK(mkdir(in_folder("pieces").text, 0700) == 0 && mkdir(in_folder("processes").text, 0700) == 0);
     put_file("plan.json", "{}");
     work = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -29,9 +28,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    tn_sink_calls = real;
     close(work);
-    return remove_folder(state);
+    return restore_calls(state);
 }
 
 #define IN_WORK(test) { #test, (CMUnitTestFunction)(void (*)(void))test, set_up, tear_down, NULL }
@@ -184,7 +182,7 @@ static void locks_that_others_get_too_are_noticed_and_told(void)
     tn_sink_calls.flock = own_flock;
     tn_claims b = joined();
     CHECK(b.problem && strcmp(b.problem, TN_LOCKS_LOCAL) == 0);
-    tn_sink_calls.flock = real.flock;
+    tn_sink_calls.flock = real_calls.flock;
     CHECK(!a.problem);
     tn_claims_check(&a);                            /* the other has told in the folder */
     CHECK(a.problem != NULL);

@@ -4,6 +4,7 @@
 #include "bytes/identity.h"
 #include "bytes/sink.h"
 #include "bytes/sink_calls.h"
+#include "file_systems.h"
 #include "files.h"
 #include "make.h"
 
@@ -11,20 +12,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/file.h>
-
-static struct tn_sink_calls real;
-
-static int set_up(void **state)
-{
-    real = tn_sink_calls;
-    return make_folder(state);
-}
-
-static int tear_down(void **state)
-{
-    tn_sink_calls = real;
-    return remove_folder(state);
-}
 
 static tn_identity identity(const char *name)
 {
@@ -256,7 +243,7 @@ static void no_edit_is_lost(void)
 
 #undef IN_FOLDER
 #define IN_FOLDER(function) \
-    { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, tear_down, NULL }
+    { #function, (CMUnitTestFunction)(void (*)(void))function, keep_calls, restore_calls, NULL }
 
 int main(void)
 {

@@ -17,20 +17,10 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* The calls as they were. */
-static struct tn_sink_calls real;
-
 static int set_up(void **state)
 {
-    real = tn_sink_calls;
     umask(022);
-    return make_folder(state);
-}
-
-static int tear_down(void **state)
-{
-    tn_sink_calls = real;
-    return remove_folder(state);
+    return keep_calls(state);
 }
 
 static bool there_is(const char *name)
@@ -67,7 +57,7 @@ static tn_status write_new(const char *name, bool replace, tn_error *err)
 /* The three kinds of file system: unnamed files; none; none and no exclusive rename. */
 static void use_file_system(int kind)
 {
-    tn_sink_calls = real;
+    tn_sink_calls = real_calls;
     if (kind > 0)
         tn_sink_calls.open_tmpfile = no_tmpfile;
     if (kind > 1)
@@ -419,18 +409,18 @@ static int late_flock(int fd, int operation)
 {
     if (flocks++ == 0)
         another_sink_comes_by();        /* the file is there and not yet locked */
-    return real.flock(fd, operation);
+    return real_calls.flock(fd, operation);
 }
 
 static int contested_flock(int fd, int operation)
 {
     if (flocks++ > 0)
-        return real.flock(fd, operation);
+        return real_calls.flock(fd, operation);
     char self[40];
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     int other = open(self, O_RDONLY);   /* another sink has locked it and is about to remove it */
-    CHECK(other >= 0 && real.flock(other, LOCK_EX | LOCK_NB) == 0);
-    int result = real.flock(fd, operation), reason = errno;
+    CHECK(other >= 0 && real_calls.flock(other, LOCK_EX | LOCK_NB) == 0);
+    int result = real_calls.flock(fd, operation), reason = errno;
     close(other);
     errno = reason;
     return result;
@@ -452,7 +442,7 @@ static void a_file_taken_for_litter_before_it_is_locked_is_made_again(void)
 static int interrupted_rename(int from_folder, const char *from, int to, const char *name, unsigned flags)
 {
     another_sink_comes_by();
-    return real.renameat2(from_folder, from, to, name, flags);
+    return real_calls.renameat2(from_folder, from, to, name, flags);
 }
 
 static void the_short_lived_name_of_an_unnamed_file_is_safe(void)
@@ -475,7 +465,7 @@ static void without_locks_files_are_written_and_nothing_is_cleaned(void)
     tn_sink_calls.flock = no_locks;
     put_file(".tenon-abcdef.tmp", "");
     for (int kind = 0; kind < 2; kind++) {
-        tn_sink_calls.open_tmpfile = kind ? no_tmpfile : real.open_tmpfile;
+        tn_sink_calls.open_tmpfile = kind ? no_tmpfile : real_calls.open_tmpfile;
         CHECK(write_new("file", true, NULL) == TN_OK);
         CHECK(file_is("file", "new text") && there_is(".tenon-abcdef.tmp") && count_entries(folder) == 2);
     }
@@ -628,29 +618,29 @@ static bool strike(void)
 
 static int faulty_open_tmpfile(int where, mode_t mode)
 {
-    return strike() ? -1 : real.open_tmpfile(where, mode);
+    return strike() ? -1 : real_calls.open_tmpfile(where, mode);
 }
 
 static ssize_t faulty_pwrite(int fd, const void *data, size_t n, off_t offset)
 {
-    return strike() ? -1 : real.pwrite(fd, data, n < 3 ? n : 3, offset);       /* and always short */
+    return strike() ? -1 : real_calls.pwrite(fd, data, n < 3 ? n : 3, offset);       /* and always short */
 }
 
 static int faulty_fallocate(int fd, int mode, off_t offset, off_t n)
 {
-    return strike() ? -1 : real.fallocate(fd, mode, offset, n);
+    return strike() ? -1 : real_calls.fallocate(fd, mode, offset, n);
 }
 
 static int faulty_ftruncate(int fd, off_t size)
 {
-    return strike() ? -1 : real.ftruncate(fd, size);
+    return strike() ? -1 : real_calls.ftruncate(fd, size);
 }
 
 static int faulty_fsync(int fd)
 {
     struct stat st;
     if (!strike())
-        return real.fsync(fd);
+        return real_calls.fsync(fd);
     fault.in_folder_sync = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
     errno = fault.error_number;
     return -1;
@@ -658,12 +648,12 @@ static int faulty_fsync(int fd)
 
 static int faulty_linkat(int from_folder, const char *from, int to, const char *name, int flags)
 {
-    return strike() ? -1 : real.linkat(from_folder, from, to, name, flags);
+    return strike() ? -1 : real_calls.linkat(from_folder, from, to, name, flags);
 }
 
 static int faulty_renameat2(int from_folder, const char *from, int to, const char *name, unsigned flags)
 {
-    return strike() ? -1 : real.renameat2(from_folder, from, to, name, flags);
+    return strike() ? -1 : real_calls.renameat2(from_folder, from, to, name, flags);
 }
 
 static void use_faults(int kind, int at, int error_number)
@@ -755,7 +745,8 @@ static void interrupted_calls_are_repeated(void)
     }
 }
 
-#define IN_FOLDER(function) { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, tear_down, NULL }
+#define IN_FOLDER(function) \
+    { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, restore_calls, NULL }
 
 int main(void)
 {

@@ -4,42 +4,13 @@
 
 #include "bytes/sink.h"
 #include "bytes/sink_calls.h"
+#include "file_systems.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
-/* The calls as they were. */
-static struct tn_sink_calls real;
-
-static int set_up(void **state)
-{
-    real = tn_sink_calls;
-    return make_folder(state);
-}
-
-static int tear_down(void **state)
-{
-    tn_sink_calls = real;
-    return remove_folder(state);
-}
-
-enum { BLOCK = 4096, COPIED = 5 * BLOCK + 100 };
-static uint64_t cloned;
+enum { COPIED = 5 * BLOCK + 100 };
 static int copy_error, copy_calls;
-
-/* A file system that shares blocks, and insists on whole ones. */
-static int fake_clone(int fd, const struct file_clone_range *range)
-{
-    uint8_t *bytes = malloc(range->src_length);
-    CHECK(range->src_offset % BLOCK == 0 && range->dest_offset % BLOCK == 0);
-    CHECK(range->src_length > 0 && range->src_length % BLOCK == 0);
-    CHECK(pread((int)range->src_fd, bytes, range->src_length, (off_t)range->src_offset) ==
-          (ssize_t)range->src_length);
-    CHECK(pwrite(fd, bytes, range->src_length, (off_t)range->dest_offset) == (ssize_t)range->src_length);
-    cloned += range->src_length;
-    free(bytes);
-    return 0;
-}
 
 /* Copies at most 1000 bytes a time; the third call is the last that works. */
 static ssize_t faulty_copy(int from, off_t *from_at, int to, off_t *to_at, size_t n, unsigned flags)
@@ -48,7 +19,7 @@ static ssize_t faulty_copy(int from, off_t *from_at, int to, off_t *to_at, size_
         errno = copy_error;
         return copy_error ? -1 : 0;
     }
-    return real.copy_file_range(from, from_at, to, to_at, n < 1000 ? n : 1000, flags);
+    return real_calls.copy_file_range(from, from_at, to, to_at, n < 1000 ? n : 1000, flags);
 }
 
 static tn_source *open_copied(uint8_t content[COPIED], tn_io io)
@@ -165,7 +136,7 @@ static void a_copy_that_cannot_be_is_refused(void)
     tn_sink_calls.copy_file_range = faulty_copy;
     CHECK(tn_sink_copy_range(s, 1, source, 0, COPIED, &shared, &err) == TN_ERR_IO);
     assert_string_equal(said_of(&err), "cannot write: No space left on device (nothing was replaced)");
-    tn_sink_calls = real;
+    tn_sink_calls = real_calls;
     CHECK(truncate(in_folder("from").text, 1000) == 0);
     CHECK(tn_sink_copy_range(s, 1, source, 0, COPIED, &shared, &err) == TN_ERR_TRUNCATED);
     CHECK(shared == 0);
@@ -191,7 +162,8 @@ static void a_file_can_be_replaced_by_parts_of_itself(void)
     tn_source_close(source);
 }
 
-#define IN_FOLDER(function) { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, tear_down, NULL }
+#define IN_FOLDER(function) \
+    { #function, (CMUnitTestFunction)(void (*)(void))function, keep_calls, restore_calls, NULL }
 
 int main(void)
 {

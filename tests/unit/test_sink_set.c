@@ -13,19 +13,10 @@
 
 enum { MEMBERS = 7, LIMIT = 3 };
 
-static struct tn_sink_calls real;
-
 static int set_up(void **state)
 {
-    real = tn_sink_calls;
     umask(022);
-    return make_folder(state);
-}
-
-static int tear_down(void **state)
-{
-    tn_sink_calls = real;
-    return remove_folder(state);
+    return keep_calls(state);
 }
 
 static int open_descriptors(void)
@@ -127,7 +118,7 @@ static int no_sync(int fd)
 
 static void use_file_system(int kind)
 {
-    tn_sink_calls = real;
+    tn_sink_calls = real_calls;
     tn_sink_calls.fsync = no_sync;
     if (kind > 0)
         tn_sink_calls.open_tmpfile = no_tmpfile;
@@ -163,17 +154,17 @@ static bool call_fails(int error_number)
 
 static ssize_t faulty_pwrite(int fd, const void *data, size_t n, off_t at)
 {
-    return call_fails(ENOSPC) ? -1 : real.pwrite(fd, data, n, at);
+    return call_fails(ENOSPC) ? -1 : real_calls.pwrite(fd, data, n, at);
 }
 
 static int faulty_fallocate(int fd, int mode, off_t at, off_t n)
 {
-    return call_fails(ENOSPC) ? -1 : real.fallocate(fd, mode, at, n);
+    return call_fails(ENOSPC) ? -1 : real_calls.fallocate(fd, mode, at, n);
 }
 
 static int faulty_ftruncate(int fd, off_t size)
 {
-    return call_fails(EIO) ? -1 : real.ftruncate(fd, size);
+    return call_fails(EIO) ? -1 : real_calls.ftruncate(fd, size);
 }
 
 static int faulty_fsync(int fd)
@@ -183,12 +174,12 @@ static int faulty_fsync(int fd)
 
 static int faulty_linkat(int from_folder, const char *from, int to, const char *to_name, int flags)
 {
-    return call_fails(EIO) ? -1 : real.linkat(from_folder, from, to, to_name, flags);
+    return call_fails(EIO) ? -1 : real_calls.linkat(from_folder, from, to, to_name, flags);
 }
 
 static int faulty_renameat2(int from_folder, const char *from, int to, const char *to_name, unsigned flags)
 {
-    return call_fails(EIO) ? -1 : real.renameat2(from_folder, from, to, to_name, flags);
+    return call_fails(EIO) ? -1 : real_calls.renameat2(from_folder, from, to, to_name, flags);
 }
 
 static void make_faulty(int kind)
@@ -219,7 +210,7 @@ static void whatever_call_fails_all_appear_or_none(void)
                 calls_left = n;
                 tn_status status = publish_new(old, &err);
                 bool reached = calls_left <= 0;
-                tn_sink_calls = real;
+                tn_sink_calls = real_calls;
                 bool in_place = strstr(line_of(&err), "is in its place") != NULL;
                 late += in_place;
                 failures += status != TN_OK;
@@ -412,7 +403,7 @@ static int watch_lock(int fd, int how)
         named_before = access(in_folder(member_name(0).text).text, F_OK) == 0;
         there_before = access(in_folder("old").text, F_OK) == 0;
     }
-    return real.flock(fd, how);
+    return real_calls.flock(fd, how);
 }
 
 /* Else of three programs one could remove what the second has named after the third had removed it. */
@@ -428,14 +419,14 @@ static void the_folder_is_locked_while_names_are_given_and_removed(void)
     tn_sink_set_remove(set, &old, 1, go_on, NULL);
     CHECK(locks == 2 && there_before && access(in_folder("old").text, F_OK) != 0);
     int other = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    CHECK(other >= 0 && real.flock(other, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK);
+    CHECK(other >= 0 && real_calls.flock(other, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK);
     tn_sink_set_close(set);
-    CHECK(real.flock(other, LOCK_EX | LOCK_NB) == 0 && close(other) == 0);
+    CHECK(real_calls.flock(other, LOCK_EX | LOCK_NB) == 0 && close(other) == 0);
 }
 
 int main(void)
 {
-#define IN_FOLDER(test) { #test, (CMUnitTestFunction)(void (*)(void))test, set_up, tear_down, NULL }
+#define IN_FOLDER(test) { #test, (CMUnitTestFunction)(void (*)(void))test, set_up, restore_calls, NULL }
     const struct CMUnitTest tests[] = {
         IN_FOLDER(a_set_appears_whole_with_few_descriptors),
         IN_FOLDER(whatever_call_fails_all_appear_or_none),

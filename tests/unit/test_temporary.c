@@ -12,18 +12,9 @@
 
 enum { LARGE = 9 << 20 };       /* more than a room has in memory */
 
-static struct tn_sink_calls real;
-
 static int set_up(void **state)
 {
-    real = tn_sink_calls;
-    return make_folder(state) || setenv("TMPDIR", folder, 1);
-}
-
-static int tear_down(void **state)
-{
-    tn_sink_calls = real;
-    return remove_folder(state);
+    return keep_calls(state) || setenv("TMPDIR", folder, 1);
 }
 
 /* Which folder the file was made in. */
@@ -52,7 +43,7 @@ static void they_have_no_name_and_are_their_owners_only(void)
     CHECK(symlink("other/none", in_folder("link").text) == 0);
     for (int kind = 0; kind < 2; kind++) {
         int fd = -1;
-        tn_sink_calls.open_tmpfile = kind ? no_tmpfile : real.open_tmpfile;
+        tn_sink_calls.open_tmpfile = kind ? no_tmpfile : real_calls.open_tmpfile;
         CHECK(tn_temporary_open(&fd, NULL) == TN_OK);
         CHECK(count_entries(folder) == 2);
         check_file(fd, folder);
@@ -115,7 +106,7 @@ static void nothing_that_is_put_in_the_folder_leads_elsewhere(void)
 }
 
 #define IN_FOLDER(function) \
-    { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, tear_down, NULL }
+    { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, restore_calls, NULL }
 
 int main(void)
 {

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "bytes/sink_calls.h"
+#include "file_systems.h"
 #include "pipeline/work.h"
 #include "convert.h"
 #include "files.h"
@@ -14,21 +15,7 @@
 enum { ROWS = 64, COLUMNS = 64, PIECE = 8192, TENSORS = 12 };
 
 static float values[ROWS * COLUMNS];
-static struct tn_sink_calls real;
-
-static int set_up(void **state)
-{
-    real = tn_sink_calls;
-    return make_folder(state);
-}
-
-static int tear_down(void **state)
-{
-    tn_sink_calls = real;
-    return remove_folder(state);
-}
-
-#define IN_WORK(test) { #test, (CMUnitTestFunction)(void (*)(void))test, set_up, tear_down, NULL }
+#define IN_WORK(test) { #test, (CMUnitTestFunction)(void (*)(void))test, keep_calls, restore_calls, NULL }
 
 static void write_input(void)
 {
@@ -109,7 +96,7 @@ static atomic_int syncs_left;
 static int failing_fsync(int fd)
 {
     if (atomic_fetch_sub(&syncs_left, 1) > 0)
-        return real.fsync(fd);
+        return real_calls.fsync(fd);
     errno = EIO;
     return -1;
 }
@@ -126,7 +113,7 @@ static void pieces_that_cannot_be_synced_do_not_count_and_are_made_again(void)
         atomic_store(&syncs_left, left);
         tn_sink_calls.fsync = failing_fsync;
         check_status(tn_work_run_all(work, false, &err), &err, TN_ERR_IO, "Input/output error");
-        tn_sink_calls = real;
+        tn_sink_calls = real_calls;
         CHECK(count_files(".made-") == 0 && count_files(".failed") == 1 && count_files(".done") < pieces);
         CHECK((count_files(".done") > 0) == (left > 0));
         tn_work_close(work);
@@ -153,7 +140,7 @@ static void a_piece_that_is_run_alone_is_on_disk_when_that_returns(void)
     atomic_store(&syncs_left, 0);
     tn_sink_calls.fsync = failing_fsync;
     check_status(tn_work_run(work, 3, &outcome, &err), &err, TN_ERR_IO, "Input/output error");
-    tn_sink_calls = real;
+    tn_sink_calls = real_calls;
     CHECK(count_files(".done") == 1 && count_files(".made-") == 0);
     CHECK(tn_work_run(work, 3, &outcome, &err) == TN_OK && outcome == TN_WORK_MADE);
     tn_work_close(work);
